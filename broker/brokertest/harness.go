@@ -1,0 +1,64 @@
+package brokertest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"parley/broker"
+)
+
+// Broker is every role together, as one client of one namespace plays them.
+type Broker interface {
+	broker.Sender
+	broker.Readers
+	broker.Waker
+	broker.Keeper
+	broker.Receiver
+	broker.Peeker
+	broker.DeadLetters
+	broker.Dialogs
+	broker.Admin
+	broker.Auditor
+	// Snapshot tells all that is kept about queue. Nothing else runs meanwhile.
+	Snapshot(ctx context.Context, queue string) (broker.Snapshot, error)
+}
+
+// New makes an empty namespace and opens clients on it; they close when t ends. It may be called many times in one test.
+type New func(t testing.TB) Harness
+
+// Harness is one broker under test with the faults a test may inject. Its functions fail t rather than return errors.
+// Funcs marked optional may be nil; then the tests that need them are left out, and the name of the run says so.
+type Harness struct {
+	// Broker is the client that the faults below act on.
+	Broker Broker
+	// Peer is a second client of the same namespace, as if in another host. No fault acts on it.
+	Peer Broker
+
+	// Advance moves the clock that every script reads forward by d. The clock stands still otherwise, and it starts at a
+	// whole second.
+	Advance func(d time.Duration)
+
+	// LoseReply lets the next n calls of Broker that run a script reach the store and happen, and loses their replies:
+	// the client sees a broken connection.
+	LoseReply func(n int)
+	// LoseCall loses the next n such calls before they reach the store.
+	LoseCall func(n int)
+	// HoldCall takes the next such call off the wire: the client sees a broken connection at once. The call happens when
+	// deliver is called, which returns when it has happened.
+	HoldCall func() (deliver func())
+	// Calm takes back what the three above still have in store.
+	Calm func()
+
+	// LoseEntry deletes the stored record of the waiting or held message ref behind the broker's back, as a foreign XDEL
+	// or a trimmed stream does (field case 5).
+	LoseEntry func(queue, ref string)
+	// Spoil adds a record to queue that no sender of ours made.
+	Spoil func(queue string, fields map[string]string)
+	// Flush deletes everything in the namespace's store, as FLUSHALL does (field case 1).
+	Flush func()
+	// Full makes the store refuse writes for lack of memory until Full(false). Optional: the embedded store has no limit.
+	Full func(full bool)
+	// StarvePool opens a client whose connection pool has n connections only (S3). Optional.
+	StarvePool func(n int) Broker
+}

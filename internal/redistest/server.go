@@ -181,7 +181,7 @@ func (s *Server) awaitReady(exited <-chan struct{}, pid int) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		info, err := c.Info(ctx, "server", "persistence").Result()
+		info, err := info(ctx, c)
 		if err == nil && strings.Contains(info, own) && strings.Contains(info, "\r\nloading:0") {
 			return nil
 		}
@@ -196,6 +196,17 @@ func (s *Server) awaitReady(exited <-chan struct{}, pid int) error {
 			return fmt.Errorf("redis-server did not answer in %v (last: %v):\n%s", startTimeout, err, s.Log())
 		}
 	}
+}
+
+// info asks a server that listens; a plain dial first keeps the client from
+// logging each refused connection of a start.
+func info(ctx context.Context, c *redis.Client) (string, error) {
+	conn, err := net.Dial("tcp", c.Options().Addr)
+	if err != nil {
+		return "", err
+	}
+	_ = conn.Close()
+	return c.Info(ctx, "server", "persistence").Result()
 }
 
 // stop kills the process and waits until it is gone.

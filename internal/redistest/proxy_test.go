@@ -1,0 +1,201 @@
+package redistest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+)
+
+// through is a client of the shared server by way of a new proxy.
+func through(t *testing.T) (*Proxy, *redis.Client) {
+	t.Helper()
+	p := NewProxy(t, Shared(t).Addr())
+	c := redis.NewClient(clientOptions(p.Addr(), ""))
+	t.Cleanup(func() { _ = c.Close() })
+	return p, c
+}
+
+func TestCutReplyLosesTheAnswerNotTheWork(t *testing.T) {
+	t.Parallel()
+	p, c := through(t)
+	key := Namespace(t)
+	fault := p.CutReply(Command("xadd"))
+	add := &redis.XAddArgs{Stream: key, Values: []any{"n", 1}}
+	if err := c.XAdd(t.Context(), add).Err(); err == nil {
+		t.Error("XADD with a lost reply: got no error")
+	}
+	fault.Await(t)
+	if n := c.XLen(t.Context(), key).Val(); n != 1 {
+		t.Errorf("entries after the lost reply: got %d, want 1", n)
+	}
+	if err := c.XAdd(t.Context(), add).Err(); err != nil {
+		t.Errorf("second XADD: got %v, want the fault only once", err)
+	}
+}
+
+// M6 of the measured facts: the client's own retry doubles the write. The proxy
+// must be able to show it, or tests that rely on it prove nothing.
+func TestCutReplyShowsTheClientsRetry(t *testing.T) {
+	t.Parallel()
+	p := NewProxy(t, Shared(t).Addr())
+	opts := clientOptions(p.Addr(), "")
+	opts.MaxRetries = 3
+	c := redis.NewClient(opts)
+	defer func() { _ = c.Close() }()
+	key := Namespace(t)
+	p.CutReply(Command("XADD"))
+	if err := c.XAdd(t.Context(), &redis.XAddArgs{Stream: key, Values: []any{"n", 1}}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if n := c.XLen(t.Context(), key).Val(); n != 2 {
+		t.Errorf("entries after a retried XADD: got %d, want 2", n)
+	}
+}
+
+func TestCutRequestLosesTheWork(t *testing.T) {
+	t.Parallel()
+	p, c := through(t)
+	key := Namespace(t)
+	fault := p.CutRequest(Command("INCR", key))
+	if err := c.Incr(t.Context(), key).Err(); err == nil {
+		t.Error("INCR with a lost request: got no error")
+	}
+	fault.Await(t)
+	if n := c.Exists(t.Context(), key).Val(); n != 0 {
+		t.Errorf("keys after the lost request: got %d, want 0", n)
+	}
+}
+
+func TestCutReplyInsideAPipelineKeepsWhatCameBefore(t *testing.T) {
+	t.Parallel()
+	p, c := through(t)
+	key := Namespace(t)
+	p.CutReply(Nth(2, Command("INCR", key)))
+	pipe := c.Pipeline()
+	first, second, third := pipe.Incr(t.Context(), key), pipe.Incr(t.Context(), key), pipe.Incr(t.Context(), key)
+	_, _ = pipe.Exec(t.Context())
+	// The client puts the connection's error on every command of a pipeline, but
+	// keeps the values that it had read.
+	got := []int64{first.Val(), second.Val(), third.Val()}
+	if diff := cmp.Diff([]int64{1, 0, 0}, got); diff != "" || second.Err() == nil {
+		t.Errorf("replies that arrived (-want +got):\n%s(error %v, want one)", diff, second.Err())
+	}
+	Eventually(t, "the server to finish the pipeline", func() bool {
+		return c.Get(t.Context(), key).Val() == "3"
+	})
+}
+
+func TestHoldReplyKeepsOneClientWaiting(t *testing.T) {
+	t.Parallel()
+	p, c := through(t)
+	key := Namespace(t)
+	fault := p.HoldReply(Command("INCR", key))
+	done := make(chan error, 1)
+	go func() { done <- c.Incr(context.Background(), key).Err() }()
+	fault.Await(t)
+	if got := c.Get(t.Context(), key).Val(); got != "1" {
+		t.Errorf("value while the reply is held: got %q, want 1", got)
+	}
+	select {
+	case err := <-done:
+		t.Errorf("held call returned early: %v", err)
+	default:
+	}
+	fault.Release()
+	if err := <-done; err != nil {
+		t.Errorf("held call after release: %v", err)
+	}
+}
+
+func TestStallAndResume(t *testing.T) {
+	t.Parallel()
+	p, c := through(t)
+	key := Namespace(t)
+	p.Stall()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	var timeout net.Error
+	if err := c.Incr(ctx, key).Err(); !errors.As(err, &timeout) || !timeout.Timeout() {
+		t.Errorf("call through a stalled proxy: got %v, want its deadline", err)
+	}
+	p.Resume()
+	if err := c.Ping(t.Context()).Err(); err != nil {
+		t.Errorf("ping after resume: %v", err)
+	}
+}
+
+func TestDownAndUp(t *testing.T) {
+	t.Parallel()
+	p, c := through(t)
+	if err := c.Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	p.Down()
+	if err := c.Ping(t.Context()).Err(); err == nil {
+		t.Error("ping through a proxy that is down: got no error")
+	}
+	p.Up()
+	Eventually(t, "the client to connect again", func() bool { return c.Ping(t.Context()).Err() == nil })
+}
+
+func TestSubscriptionsPass(t *testing.T) {
+	t.Parallel()
+	_, c := through(t)
+	channel := Namespace(t)
+	sub := c.Subscribe(t.Context(), channel)
+	defer func() { _ = sub.Close() }()
+	if _, err := sub.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Publish(t.Context(), channel, "hello").Err(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := sub.ReceiveMessage(t.Context())
+	if err != nil || got.Payload != "hello" {
+		t.Errorf("got %v, %v, want hello", got, err)
+	}
+}
+
+func TestReadValueTakesExactlyOneValue(t *testing.T) {
+	for _, value := range []string{
+		"+OK\r\n", "-ERR no\r\n", ":7\r\n", "_\r\n", "#t\r\n", ",1.5\r\n", "(123\r\n",
+		"$3\r\na\nb\r\n", "$0\r\n\r\n", "$-1\r\n", "=5\r\ntxt:a\r\n", "!3\r\nERR\r\n",
+		"*0\r\n", "*-1\r\n", "*2\r\n:1\r\n*1\r\n$1\r\nx\r\n", "~1\r\n:1\r\n",
+		"%1\r\n+k\r\n:1\r\n", ">2\r\n+message\r\n+x\r\n", "|1\r\n+ttl\r\n:1\r\n+OK\r\n",
+	} {
+		r := bufio.NewReader(strings.NewReader(value + "+next\r\n"))
+		got, err := readValue(r, nil)
+		if err != nil {
+			t.Errorf("%q: %v", value, err)
+			continue
+		}
+		if diff := cmp.Diff(value, string(got)); diff != "" {
+			t.Errorf("value (-want +got):\n%s", diff)
+		}
+		next, err := readValue(r, nil)
+		if err != nil || string(next) != "+next\r\n" {
+			t.Errorf("after %q: got %q, %v, want the next value", value, next, err)
+		}
+	}
+}
+
+func TestReadRequestGivesItsWords(t *testing.T) {
+	const sent = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$6\r\na\r\nb\r\n\r\n"
+	raw, words, err := readRequest(bufio.NewReader(strings.NewReader(sent)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"SET", "k", "a\r\nb\r\n"}[:2], words[:2]); diff != "" || string(raw) != sent {
+		t.Errorf("got %q, %q", raw, words)
+	}
+	if words[2] != "a\r\nb\r\n" {
+		t.Errorf("binary word: got %q, want %q", words[2], "a\r\nb\r\n")
+	}
+}

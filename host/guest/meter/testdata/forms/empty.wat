@@ -1,0 +1,2 @@
+;; A module without anything gets every section the metering needs.
+(module)

@@ -33,7 +33,7 @@ func (r rounds) run(ctx context.Context, works []measure.Workload) ([]measure.Re
 			result, err := measure.Run(ctx, r.server, work, r.limit)
 			if errors.Is(err, measure.ErrNotRun) {
 				missing[work.Name] = err.Error()
-				fmt.Fprintf(r.progress, "%v\n", err)
+				fmt.Fprintf(r.progress, "%s: %v\n", work.Name, err)
 				continue
 			}
 			if err != nil {

@@ -32,6 +32,9 @@ func Run(ctx context.Context, server *Server, work Workload, limit time.Duration
 		return Result{}, err
 	}
 	side, err := work.Open(ctx, server.Addr)
+	if errors.Is(err, ErrNotRun) {
+		return Result{}, err
+	}
 	if err != nil {
 		return Result{}, fmt.Errorf("%s: open: %w", work.Name, err)
 	}

@@ -1,0 +1,42 @@
+# make check is what a change must pass. Each target installs what it needs with
+# apt-get when it runs as root, and otherwise says what is missing.
+
+# Two packages at a time: their tests start servers and compile plugins.
+GOTEST  := go test -p 2 -timeout 10m
+FUZZTIME ?= 30s
+
+.PHONY: help build test race test-bench lint check fuzz bench bench-guest tools
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/runtime
+	go build -o bin/runtime ./cmd/runtime
+
+tools: ## install or find what the tests need
+	@.ci/tools redis-server wat2wasm
+
+test: tools ## all tests of the main module, on real servers
+	$(GOTEST) ./...
+
+race: tools ## the same tests under the race detector, with fewer random steps
+	@.ci/tools gcc
+	$(GOTEST) -race -short ./...
+
+test-bench: tools ## tests of the bench module
+	cd bench && $(GOTEST) ./...
+
+lint: ## gofumpt, vet and staticcheck for both modules
+	@.ci/lint
+
+fuzz: tools ## each fuzz target for FUZZTIME
+	@.ci/fuzz $(FUZZTIME)
+
+check: ## all that a change must pass
+	@.ci/run
+
+bench: tools ## the table of speeds against peers; BENCH passes flags, such as BENCH="-o json"
+	cd bench && go run . $(BENCH)
+
+bench-guest: tools ## the cost of metering a guest
+	go test -run '^$$' -bench . -benchtime 1s ./host/guest/...

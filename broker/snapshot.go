@@ -55,7 +55,7 @@ type StoredMessage struct {
 	Holder    string // name of the reader, for PlaceHeld
 	Target    string // where it goes, for PlaceTransit and PlaceTransDead
 	Uncertain int    // attempts that may have died in it without being counted
-	LockName  string // lock of its group as of now, "" for plain messages and those whose conversation has ended
+	LockName  string // in a backlog or a unit: the lock of that group; elsewhere that of its group as of now; "" plain, or ended and unread
 	Ended     bool   // its conversation has ended here: it is forgotten as soon as anybody looks at it, and counts nowhere
 }
 

@@ -39,16 +39,19 @@ type Harness struct {
 	// whole second.
 	Advance func(d time.Duration)
 
-	// LoseReply lets the next n calls of Broker that run a script reach the store and happen, and loses their replies:
-	// the client sees a broken connection.
-	LoseReply func(n int)
-	// LoseCall loses the next n such calls before they reach the store.
-	LoseCall func(n int)
-	// HoldCall takes the next such call off the wire: the client sees a broken connection at once. The call happens when
-	// deliver is called, which returns when it has happened.
-	HoldCall func() (deliver func())
-	// Calm takes back what the three above still have in store.
-	Calm func()
+	// The next three concern calls of Broker that run a script which may change something; skip such calls go through
+	// untouched first.
+
+	// LoseReply lets n of them reach the store and happen, and loses their replies: the client sees a broken connection.
+	LoseReply func(skip, n int)
+	// LoseCall loses n of them before they reach the store.
+	LoseCall func(skip, n int)
+	// HoldCall takes one off the wire: the client sees a broken connection at once. The call happens when deliver is
+	// called, which returns when it has happened; deliver reports false, and does nothing, when no call was taken.
+	HoldCall func(skip int) (deliver func() bool)
+	// Calm takes back what the three above still have in store, and reports whether that was everything: the faults
+	// asked for have not happened.
+	Calm func() (untouched bool)
 
 	// LoseEntry deletes the stored record of the waiting or held message ref behind the broker's back, as a foreign XDEL
 	// or a trimmed stream does (field case 5).

@@ -1,6 +1,9 @@
 package brokertest
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // test is one test of the suite.
 type test struct {
@@ -14,7 +17,7 @@ func Run(t *testing.T, open New) {
 		name  string
 		tests []test
 	}{
-		{"Holes", holes},
+		{"Holes", slices.Concat(holes, dialogHoles, wakeHoles, transmitHoles)},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			for _, one := range part.tests {

@@ -1,11 +1,9 @@
 package redistest
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"net"
-	"strings"
 	"testing"
 	"time"
 
@@ -160,42 +158,5 @@ func TestSubscriptionsPass(t *testing.T) {
 	got, err := sub.ReceiveMessage(t.Context())
 	if err != nil || got.Payload != "hello" {
 		t.Errorf("got %v, %v, want hello", got, err)
-	}
-}
-
-func TestReadValueTakesExactlyOneValue(t *testing.T) {
-	for _, value := range []string{
-		"+OK\r\n", "-ERR no\r\n", ":7\r\n", "_\r\n", "#t\r\n", ",1.5\r\n", "(123\r\n",
-		"$3\r\na\nb\r\n", "$0\r\n\r\n", "$-1\r\n", "=5\r\ntxt:a\r\n", "!3\r\nERR\r\n",
-		"*0\r\n", "*-1\r\n", "*2\r\n:1\r\n*1\r\n$1\r\nx\r\n", "~1\r\n:1\r\n",
-		"%1\r\n+k\r\n:1\r\n", ">2\r\n+message\r\n+x\r\n", "|1\r\n+ttl\r\n:1\r\n+OK\r\n",
-	} {
-		r := bufio.NewReader(strings.NewReader(value + "+next\r\n"))
-		got, err := readValue(r, nil)
-		if err != nil {
-			t.Errorf("%q: %v", value, err)
-			continue
-		}
-		if diff := cmp.Diff(value, string(got)); diff != "" {
-			t.Errorf("value (-want +got):\n%s", diff)
-		}
-		next, err := readValue(r, nil)
-		if err != nil || string(next) != "+next\r\n" {
-			t.Errorf("after %q: got %q, %v, want the next value", value, next, err)
-		}
-	}
-}
-
-func TestReadRequestGivesItsWords(t *testing.T) {
-	const sent = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$6\r\na\r\nb\r\n\r\n"
-	raw, words, err := readRequest(bufio.NewReader(strings.NewReader(sent)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"SET", "k", "a\r\nb\r\n"}[:2], words[:2]); diff != "" || string(raw) != sent {
-		t.Errorf("got %q, %q", raw, words)
-	}
-	if words[2] != "a\r\nb\r\n" {
-		t.Errorf("binary word: got %q, want %q", words[2], "a\r\nb\r\n")
 	}
 }

@@ -11,6 +11,9 @@ import (
 // push is the first byte of a RESP3 push, which answers no command.
 const push = '>'
 
+// maxBlob is Redis's own limit for one string (proto-max-bulk-len).
+const maxBlob = 512 << 20
+
 // readRequest reads one command: its bytes as sent, and its words.
 func readRequest(r *bufio.Reader) (raw []byte, words []string, err error) {
 	raw, err = readLine(r, nil)
@@ -72,10 +75,13 @@ func readBlob(r *bufio.Reader, raw, line []byte) ([]byte, error) {
 	if err != nil || n < 0 {
 		return raw, err
 	}
-	start := len(raw)
-	raw = append(raw, make([]byte, n+len("\r\n"))...)
-	_, err = io.ReadFull(r, raw[start:])
-	return raw, err
+	if n > maxBlob {
+		return nil, fmt.Errorf("blob of %d bytes is over the server's own limit", n)
+	}
+	// The announced length is not to be trusted before the bytes are there.
+	b := bytes.NewBuffer(raw)
+	_, err = io.CopyN(b, r, int64(n+len("\r\n")))
+	return b.Bytes(), err
 }
 
 func readLine(r *bufio.Reader, raw []byte) ([]byte, error) {

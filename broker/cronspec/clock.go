@@ -15,6 +15,11 @@ func periodAt(t time.Time, zone *time.Location) period {
 	local := t.In(zone)
 	_, seconds := local.Zone()
 	start, end := local.ZoneBounds()
+	if !end.IsZero() && !t.Before(end) {
+		// Beyond its tables ZoneBounds cuts periods at the end of the year, and gives a leap year 365 days, so that on
+		// its last day the end is in the past.
+		end = time.Date(t.UTC().Year()+1, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
 	return period{offset: time.Duration(seconds) * time.Second, start: start.UTC(), end: end.UTC()}
 }
 

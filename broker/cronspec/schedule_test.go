@@ -59,6 +59,8 @@ func TestNext(t *testing.T) {
 		{"zone in the spec, short", "TZ=Asia/Kathmandu 0 0 * * *", "", "2026-07-01T12:00:00Z", []firing{{"2026-07-01T18:15:00Z", false}}},
 		{"names of days and months", "0 9 * jan-mar MON", "", "2026-01-01T00:00:00Z", []firing{{"2026-01-05T09:00:00Z", false}}},
 		{"29 February across a century without one", "0 0 29 2 *", "", "2096-03-01T00:00:00Z", []firing{{"2104-02-29T00:00:00Z", false}}},
+		{"the last day of a leap year beyond the zone's tables", "30 2 * * *", "America/New_York", "2040-12-30T12:00:00Z", []firing{{"2040-12-31T07:30:00Z", false}, {"2041-01-01T07:30:00Z", false}}},
+		{"every hour, the last day of a leap year", "0 * * * *", "Australia/Sydney", "2040-12-31T12:30:00Z", []firing{{"2040-12-31T13:00:00Z", false}, {"2040-12-31T14:00:00Z", false}}},
 		{"@midnight", "@midnight", "Europe/Stockholm", "2026-01-01T12:00:00Z", []firing{{"2026-01-01T23:00:00Z", false}}},
 		{"a zone with seconds in its offset", "0 12 * * *", "Europe/Stockholm", "1850-01-01T00:00:00Z", []firing{{"1850-01-01T10:47:48Z", false}}},
 	}

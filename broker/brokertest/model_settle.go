@@ -1,0 +1,221 @@
+package brokertest
+
+import (
+	"slices"
+	"time"
+
+	"parley/broker"
+)
+
+// settle does settlement st of u and returns what it must lead to.
+func (m *model) settle(u *modelUnit, st broker.Settlement) broker.Consequence {
+	u.drop()
+	switch st.Verdict {
+	case broker.VerdictCommit:
+		return m.commit(u, st.Effects)
+	case broker.VerdictRollback:
+		return m.rollback(u, st.Pause)
+	case broker.VerdictDeadLetter:
+		for _, msg := range u.msgs {
+			msg.unit, msg.fate = nil, dead
+		}
+		return broker.DeadLettered
+	default:
+		m.giveBack(u)
+		return broker.Released
+	}
+}
+
+// drop takes u out of its slot.
+func (u *modelUnit) drop() {
+	slot := &u.reader.slots[u.unit.Slot]
+	*slot = slices.DeleteFunc(*slot, func(o *modelUnit) bool { return o == u })
+}
+
+// giveBack puts the messages of u back, uncounted.
+func (m *model) giveBack(u *modelUnit) {
+	for _, msg := range u.msgs {
+		if msg.fate == held {
+			msg.unit, msg.fate = nil, waiting
+		}
+	}
+}
+
+func (m *model) commit(u *modelUnit, effects []broker.Effect) broker.Consequence {
+	if m.refuses(u, effects) {
+		m.giveBack(u)
+		return broker.Refused
+	}
+	for _, msg := range u.msgs {
+		msg.unit, msg.fate = nil, done
+	}
+	for _, e := range effects {
+		m.effect(u, e)
+	}
+	return broker.Committed
+}
+
+// refuses reports whether one of the effects cannot be done.
+func (m *model) refuses(u *modelUnit, effects []broker.Effect) bool {
+	for _, e := range effects {
+		s := m.side(e.Conversation)
+		if s == nil {
+			continue
+		}
+		h := m.holder(s.queue, s.group)
+		locked := h != nil && h != u && e.Kind != broker.EffectSend
+		if s.ended || locked || e.Kind == broker.EffectSend && !s.canSend() {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *model) effect(u *modelUnit, e broker.Effect) {
+	s := m.side(e.Conversation)
+	switch e.Kind {
+	case broker.EffectSend:
+		m.say(s, e.Message.MessageID)
+	case broker.EffectSendTo:
+		m.send(m.queues[e.Queue], u.reader.queue, e.Message.MessageID, e.Message.SessionID)
+	case broker.EffectEnd:
+		m.end(s, e.Code)
+	case broker.EffectMove:
+		m.move(s, "g:"+e.Group)
+	case broker.EffectTimer:
+		s.timer = m.now.Add(e.After)
+	case broker.EffectCancelTimer:
+		s.timer = zeroTime
+	}
+}
+
+// side returns the side with that handle, or nil.
+func (m *model) side(handle string) *modelSide {
+	if handle == "" {
+		return nil
+	}
+	for _, s := range m.sides {
+		if s.handle == handle {
+			return s
+		}
+	}
+	return nil
+}
+
+// rollback counts a failure of u and decides what follows: dead letter before OFF, OFF before a pause.
+func (m *model) rollback(u *modelUnit, wait time.Duration) broker.Consequence {
+	q := u.reader.queue
+	for _, msg := range u.msgs {
+		msg.failed++
+	}
+	alive, trip := m.count(u, 0)
+	m.giveBack(u)
+	switch {
+	case trip && m.trip(q):
+		return broker.QueueTurned
+	case trip:
+		return broker.RolledBack
+	case alive == 0:
+		return broker.DeadLettered
+	}
+	if wait < 0 {
+		wait = q.Retry.Initial // the random test uses a multiplier of 1 and no jitter
+	}
+	if wait > 0 {
+		m.pause(u, m.now.Add(wait))
+	}
+	return broker.RolledBack
+}
+
+// count adds one failure to every message of u, and those that were uncertain when convert is set. It returns how many
+// did not become dead letters, and whether one of those is at the limit.
+func (m *model) count(u *modelUnit, convert int) (alive int, trip bool) {
+	q := u.reader.queue
+	for _, msg := range u.msgs {
+		n := 1
+		if convert > 0 {
+			n, msg.guessed, msg.uncertain = n+msg.uncertain, msg.guessed+msg.uncertain, 0
+		}
+		msg.delivery += n
+		if q.Poison.On {
+			msg.poison += n
+		}
+		if msg.delivery >= q.MaxDelivery {
+			msg.unit, msg.fate = nil, dead
+			continue
+		}
+		alive++
+		trip = trip || q.Poison.On && msg.poison >= q.Poison.Rollbacks
+	}
+	return alive, trip
+}
+
+// trip turns q OFF and reports whether it was not OFF before.
+func (m *model) trip(q *modelQueue) bool {
+	if q.status != broker.QueueActive {
+		return false
+	}
+	q.status = broker.QueueOff
+	q.trips++
+	return true
+}
+
+func (m *model) pause(u *modelUnit, due time.Time) {
+	if u.unit.Group != "" {
+		u.reader.queue.parked[u.unit.Group] = due
+		return
+	}
+	for _, msg := range u.msgs {
+		if msg.fate == waiting {
+			msg.fate, msg.due = paused, due
+		}
+	}
+}
+
+// on turns q ON: poison counts start from 0.
+func (m *model) on(q *modelQueue) {
+	q.status = broker.QueueActive
+	m.all(q, func(msg *modelMessage) { msg.poison = 0 })
+}
+
+// reap gives back what the expired reader r held and counts what died in it: exactly where one unit was announced for a
+// slot, as uncertain where there were several.
+func (m *model) reap(r *modelReader) {
+	trip := false
+	for _, slot := range r.slots {
+		for i, u := range slot {
+			if i == 0 {
+				for _, msg := range u.msgs {
+					msg.failed++
+				}
+			}
+			if len(slot) > 1 {
+				for _, msg := range u.msgs {
+					msg.uncertain++
+				}
+			} else if _, t := m.count(u, 1); t {
+				trip = true
+			}
+			m.giveBack(u)
+		}
+	}
+	m.forget(r)
+	if trip {
+		m.trip(r.queue)
+	}
+}
+
+// release gives back what r held, uncounted.
+func (m *model) release(r *modelReader) {
+	for _, slot := range r.slots {
+		for _, u := range slot {
+			m.giveBack(u)
+		}
+	}
+	m.forget(r)
+}
+
+func (m *model) forget(r *modelReader) {
+	r.slots, r.closed = make([][]*modelUnit, len(r.slots)), true
+	r.queue.readers = slices.DeleteFunc(r.queue.readers, func(o *modelReader) bool { return o == r })
+}

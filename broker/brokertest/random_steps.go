@@ -1,0 +1,334 @@
+package brokertest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"parley/broker"
+)
+
+func (d *driver) queue(label string) *modelQueue {
+	return d.m.queues[rapid.SampledFrom([]string{workQueue, workQueue, plainQueue, homeQueue}).Draw(d.t, label)]
+}
+
+// send sends plain messages and messages of sessions from outside, perhaps over a bad line.
+func (d *driver) send() {
+	q := d.queue("queue")
+	n := rapid.IntRange(1, 3).Draw(d.t, "messages")
+	msgs := make([]broker.Outgoing, n)
+	for i := range msgs {
+		msgs[i] = message(d.name())
+		msgs[i].SessionID = rapid.SampledFrom([]string{"", "a", "b"}).Draw(d.t, "session")
+	}
+	if d.chance("lost reply", 10) {
+		d.h.LoseReply(0, 1)
+	}
+	rs, err := d.h.Broker.Send(d.ctx, q.Name, msgs...)
+	d.h.Calm()
+	if !q.status.CanSend() {
+		if !errors.Is(err, broker.ErrQueueDisabled) {
+			d.t.Fatalf("send to %s, which is off: %v", q.Name, err)
+		}
+		return
+	}
+	if err != nil || len(rs) != n {
+		d.t.Fatalf("send to %s: %v, %d receipts", q.Name, err, len(rs))
+	}
+	for i, m := range msgs {
+		d.m.send(q, nil, m.MessageID, m.SessionID)
+		d.m.msgs[m.MessageID].number = rs[i].SequenceNumber
+		d.m.msgs[m.MessageID].order = rs[i].SequenceNumber
+	}
+}
+
+// begin begins a dialog from home to work, in a group of its own or in that of another one.
+func (d *driver) begin() {
+	dialog := broker.Dialog{From: homeSvc, To: workSvc}
+	if peers := d.sides(func(s *modelSide) bool { return s.initiator && !s.ended }); len(peers) > 0 && d.chance("join", 30) {
+		dialog.Group = pick(d, "group", peers).group[len("g:"):]
+	}
+	e, err := d.h.Broker.Begin(d.ctx, dialog)
+	if err != nil {
+		d.t.Fatalf("begin: %v", err)
+	}
+	s := &modelSide{queue: d.m.queues[homeQueue], initiator: true, handle: e.Handle, group: "g:" + e.Group}
+	s.far = &modelSide{queue: d.m.queues[workQueue], far: s}
+	d.m.sides = append(d.m.sides, s, s.far)
+}
+
+// say sends on a conversation from outside.
+func (d *driver) say() {
+	s := pick(d, "side", d.sides(func(*modelSide) bool { return true }))
+	id := d.name()
+	_, err := d.h.Broker.SendOn(d.ctx, s.handle, message(id))
+	switch {
+	case s.ended && errors.Is(err, broker.ErrUnknownConversation), s.ended && errors.Is(err, broker.ErrConversationEnded):
+	case !s.ended && !s.canSend() && errors.Is(err, broker.ErrConversationEnded):
+	case s.canSend() && err == nil:
+		d.m.say(s, id)
+	default:
+		d.t.Fatalf("send on %s (ended %v, erred %v, left %v): %v", s.handle, s.ended, s.erred, s.left, err)
+	}
+}
+
+// end ends a side from outside.
+func (d *driver) end() {
+	s := pick(d, "side", d.sides(func(s *modelSide) bool { return !s.ended }))
+	e := broker.Ending{}
+	if d.chance("error", 40) {
+		e = broker.Ending{Code: 127, Text: "enough"}
+	}
+	err := d.h.Broker.End(d.ctx, s.handle, e, 0)
+	if d.m.holder(s.queue, s.group) != nil {
+		if !errors.Is(err, broker.ErrGroupLocked) {
+			d.t.Fatalf("end %s, which is held: %v", s.handle, err)
+		}
+		return
+	}
+	if err != nil {
+		d.t.Fatalf("end %s: %v", s.handle, err)
+	}
+	d.m.end(s, e.Code)
+}
+
+// open opens a reader.
+func (d *driver) open() {
+	if len(d.awake()) >= 4 {
+		d.t.Skip("enough readers")
+	}
+	q, slots := d.queue("queue"), rapid.IntRange(1, 3).Draw(d.t, "slots")
+	b := d.h.Broker
+	r, err := b.OpenReader(d.ctx, q.Name, broker.ReaderOptions{Slots: slots, Limit: 1000})
+	if !q.status.CanReceive() {
+		if !errors.Is(err, broker.ErrQueueDisabled) {
+			d.t.Fatalf("open a reader on %s, which is off: %v", q.Name, err)
+		}
+		return
+	}
+	if err != nil || r == nil || r.Slots() != slots {
+		d.t.Fatalf("open a reader on %s: %v, %v", q.Name, r, err)
+	}
+	q.readers = append(q.readers, &modelReader{r: r, queue: q, slots: make([][]*modelUnit, slots)})
+}
+
+// kill ends a host: its reader is never heard of again.
+func (d *driver) kill() {
+	r := pick(d, "reader", d.awake())
+	r.asleep = true
+	r.closed = true // never to wake
+}
+
+// stall stops a host for a while.
+func (d *driver) stall() { pick(d, "reader", d.awake()).asleep = true }
+
+// wake lets a stalled host go on. It may find that it is too late.
+func (d *driver) wake() {
+	r := pick(d, "reader", d.readers(func(r *modelReader) bool { return r.asleep && !r.closed }))
+	r.asleep = false
+}
+
+// expired reports whether the lease of r has ended.
+func (d *driver) expired(r *modelReader) bool { return r.leaseEnd.Before(d.m.now) }
+
+// lost checks that a call of an expired reader was refused, and ends its play.
+func (d *driver) lost(r *modelReader, err error) {
+	if !errors.Is(err, broker.ErrLockLost) {
+		d.t.Fatalf("a call of %s, whose lease has ended: %v", r.r.Name(), err)
+	}
+	r.asleep, r.closed = true, true
+}
+
+// closeReader closes a reader: everything it holds goes back uncounted.
+func (d *driver) closeReader() {
+	r := pick(d, "reader", d.awake())
+	err := r.r.Close(d.ctx)
+	if d.expired(r) {
+		if err != nil {
+			d.lost(r, err)
+		}
+		r.asleep, r.closed = true, true
+		return
+	}
+	if err != nil {
+		d.t.Fatalf("close %s: %v", r.r.Name(), err)
+	}
+	d.m.release(r)
+}
+
+// wait lets a little time pass. Readers that are awake renew.
+func (d *driver) wait() {
+	ms := rapid.SampledFrom([]int{1, 500, 1000, 2001, 4000}).Draw(d.t, "milliseconds")
+	d.pass(time.Duration(ms) * time.Millisecond)
+}
+
+// expire lets so much time pass that sleeping readers lose their leases.
+func (d *driver) expire() {
+	d.pass(broker.DefaultLease * 6 / 10)
+	d.pass(broker.DefaultLease * 6 / 10)
+}
+
+func (d *driver) pass(by time.Duration) {
+	d.h.Advance(by)
+	d.m.now = d.m.now.Add(by)
+	for _, r := range d.awake() {
+		err := r.r.Renew(d.ctx)
+		switch {
+		case d.expired(r):
+			d.lost(r, err)
+		case err != nil:
+			d.t.Fatalf("renew %s: %v", r.r.Name(), err)
+		}
+	}
+	d.look()
+}
+
+// keep makes one pass of housekeeping.
+func (d *driver) keep() {
+	if d.chance("lost reply", 10) {
+		d.h.LoseReply(rapid.IntRange(0, 3).Draw(d.t, "call"), 1)
+		_, _ = d.h.Broker.Keep(d.ctx) // it may say that the connection broke; then the next pass does the rest
+		d.h.Calm()
+	}
+	rep, err := d.h.Broker.Keep(d.ctx)
+	if err != nil {
+		d.t.Fatalf("keep: %v", err)
+	}
+	for _, r := range d.readers(d.expired) {
+		d.m.reap(r)
+	}
+	_ = rep
+}
+
+// off and on switch a queue.
+func (d *driver) off() { d.set(broker.QueueOff) }
+
+func (d *driver) on() { d.set(broker.QueueActive) }
+
+func (d *driver) set(st broker.QueueStatus) {
+	q := d.queue("queue")
+	if err := d.h.Broker.SetStatus(d.ctx, q.Name, st); err != nil {
+		d.t.Fatalf("set %s %s: %v", q.Name, st, err)
+	}
+	if st == broker.QueueActive {
+		d.m.on(q)
+	}
+	q.status = st
+}
+
+// deliver lets a call arrive that was on the wire all the time.
+func (d *driver) deliver() {
+	pick(d, "late call", d.late)
+	for _, deliver := range d.late {
+		deliver()
+	}
+	d.late = nil
+}
+
+// lossy breaks the line for the next calls and returns how many.
+func (d *driver) lossy() int {
+	n := rapid.IntRange(1, 3).Draw(d.t, "lost")
+	switch rapid.SampledFrom([]string{"reply", "call", "late"}).Draw(d.t, "what is lost") {
+	case "reply":
+		d.h.LoseReply(0, n)
+	case "call":
+		d.h.LoseCall(0, n)
+	case "late":
+		d.late = append(d.late, d.h.HoldCall(0))
+	}
+	return n
+}
+
+// turn makes a turn of some reader: some of what runs ends, some slots ask for more.
+func (d *driver) turn(lost int) {
+	awake := d.awake()
+	if len(awake) == 0 {
+		d.h.Calm()
+	}
+	r := pick(d, "reader", awake)
+	req := broker.TurnRequest{Top: rapid.SampledFrom([]int{1, 2, 8}).Draw(d.t, "top")}
+	left := make([]int, len(r.slots))
+	for i, slot := range r.slots {
+		n := rapid.IntRange(0, len(slot)).Draw(d.t, "ended")
+		left[i] = len(slot) - n
+		for _, u := range slot[:n] {
+			req.Settle = append(req.Settle, d.settlement(u))
+		}
+	}
+	for i, n := range left {
+		if n == 0 && d.chance("ask", 80) {
+			req.Free = append(req.Free, i)
+			req.Empty++
+		}
+	}
+	for i := range left {
+		if d.chance("ask for more", 15) {
+			req.Free = append(req.Free, i)
+		}
+	}
+	d.played(r, req, lost)
+}
+
+// played makes the turn and plays it in the model.
+func (d *driver) played(r *modelReader, req broker.TurnRequest, lost int) {
+	gone := d.expired(r)
+	rep, err := r.r.Turn(d.ctx, req)
+	d.h.Calm()
+	if gone {
+		d.lost(r, err)
+		return
+	}
+	if err != nil {
+		d.t.Fatalf("turn of %s: %v", r.r.Name(), err)
+	}
+	if len(rep.Results) != len(req.Settle) {
+		d.t.Fatalf("%d results of %d settlements", len(rep.Results), len(req.Settle))
+	}
+	for i, st := range req.Settle {
+		want, got := d.m.settle(d.unit(r, st.Unit), st), rep.Results[i]
+		vague := lost > 0 && want != broker.Committed && want != broker.Refused
+		if got.Consequence != want && !vague || (got.Err != nil) != (want == broker.Refused) && !vague {
+			d.t.Fatalf("settling %v led to %d (%v), want %d", unitNames(st.Unit), got.Consequence, got.Err, want)
+		}
+	}
+	if err := d.m.handOut(r, req, rep.Units); err != nil {
+		d.t.Fatalf("turn of %s: %v", r.r.Name(), err)
+	}
+	off := !r.queue.status.CanReceive()
+	if rep.Off != off && lost == 0 {
+		d.t.Fatalf("turn of %s says off: %v, want %v", r.r.Name(), rep.Off, off)
+	}
+	if off || rep.Again || rep.Alone || len(rep.Units) >= len(req.Free) {
+		return
+	}
+	if msg := d.m.starving(r.queue); msg != nil {
+		d.t.Fatalf("turn of %s gave %v for %d free slots, but %v could be delivered", r.r.Name(), names(rep.Units), len(req.Free), msg)
+	}
+}
+
+// unit finds the model's unit.
+func (d *driver) unit(r *modelReader, u *broker.Unit) *modelUnit {
+	i := slices.IndexFunc(r.slots[u.Slot], func(m *modelUnit) bool { return m.unit == u })
+	if i < 0 {
+		panic(fmt.Sprintf("unit %v is not in its slot", unitNames(u)))
+	}
+	return r.slots[u.Slot][i]
+}
+
+// settlement draws how a unit ends.
+func (d *driver) settlement(u *modelUnit) broker.Settlement {
+	switch rapid.SampledFrom([]string{"commit", "commit", "commit", "fail", "fail", "pause", "dead", "release"}).Draw(d.t, "verdict") {
+	case "fail":
+		return failure(u.unit)
+	case "pause":
+		return pause(u.unit, rapid.SampledFrom([]time.Duration{0, time.Second, 3 * time.Second}).Draw(d.t, "pause"))
+	case "dead":
+		return broker.Settlement{Unit: u.unit, Verdict: broker.VerdictDeadLetter, Reason: "Unwanted"}
+	case "release":
+		return release(u.unit)
+	}
+	return commit(u.unit, d.effects(u)...)
+}

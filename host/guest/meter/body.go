@@ -21,7 +21,7 @@ type body struct {
 	blocks     []block
 	stretches  []stretch // in the order of their positions; the first is the function entry
 	calls      bool
-	loops      bool
+	loops      int
 	bulk       bool // has bulk instructions, which need a spare local
 }
 
@@ -37,7 +37,7 @@ func (d *decoder) readCode() {
 	var b body
 	for f := d.importedFuncs; f < len(d.funcs) && d.err == nil; f++ {
 		d.readBody(f, &b)
-		if !b.calls && !b.loops && len(b.stretches) == 1 && b.stretches[0].cost <= maxLeaf {
+		if !b.calls && b.loops == 0 && len(b.stretches) == 1 && b.stretches[0].cost <= maxLeaf {
 			costs[f] = int32(b.stretches[0].cost)
 		}
 		d.inserts += 8 + 34*len(b.stretches) // bytes of a check at most, and of longer counts
@@ -59,6 +59,9 @@ func (d *decoder) readBody(f int, b *body) {
 	size := d.count(1, noLimit, "bytes of a body")
 	if d.err == nil && size > maxBody {
 		d.fail(ErrTooLarge, start, "body of %d bytes, at most %d are allowed", size, maxBody)
+	}
+	if d.err != nil {
+		return
 	}
 	end := d.end
 	*b = body{start: d.pos, end: d.pos + size, blocks: b.blocks[:0], stretches: b.stretches[:0]}
@@ -150,7 +153,9 @@ func (d *decoder) open(b *body, i instruction) {
 	}
 	inner := block{op: i.code, stretch: b.blocks[len(b.blocks)-1].stretch}
 	if i.code == opLoop {
-		b.loops = true
+		if b.loops++; b.loops > maxLoops {
+			d.fail(ErrTooLarge, i.start, "more than %d loops in a function", maxLoops)
+		}
 		inner.stretch = len(b.stretches)
 		b.stretches = append(b.stretches, stretch{pos: d.pos, cost: 1})
 	}

@@ -15,6 +15,7 @@ const (
 	maxBody       = 7_654_321 // bytes of one function
 	maxLocals     = 50_000    // of one function: runtimes expand "n locals of type t" into n records
 	maxAllLocals  = 5_000_000 // of all functions together, for the same reason
+	maxLoops      = 4_000     // of one function: compile time grows with the square and worse, 10,000 take a minute in wazero
 	maxNesting    = 50_000    // of blocks: a compiler may recurse over them
 	noLimit       = 1<<32 - 1
 	headerSection = "header"

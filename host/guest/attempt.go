@@ -1,0 +1,45 @@
+package guest
+
+import (
+	"time"
+
+	"parley/broker"
+	"parley/host"
+)
+
+// attempt is what one attempt has staged and said so far.
+type attempt struct {
+	inv         *host.Invocation // nil while an instance starts
+	hostCalls   int
+	effects     []broker.Effect
+	effectBytes int
+	written     map[string]int // key of the state -> its last effect
+	reason      string         // of dead_letter
+	description string
+	pause       time.Duration // of retry_after; <0: not asked for
+	failText    string        // of fail
+	refusal     string        // the last error code a function gave, in words
+	logs        lines
+	spans       []host.GuestSpan
+}
+
+func (a *attempt) reset(inv *host.Invocation) {
+	logs := a.logs
+	logs.reset()
+	*a = attempt{inv: inv, pause: -1, logs: logs}
+}
+
+func (a *attempt) now() time.Time {
+	if a.inv != nil && a.inv.Now != nil {
+		return a.inv.Now()
+	}
+	return time.Now()
+}
+
+// messages is empty while an instance starts.
+func (a *attempt) messages() []broker.Message {
+	if a.inv == nil {
+		return nil
+	}
+	return a.inv.Unit.Messages
+}

@@ -1,0 +1,155 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"parley/host/guest/meter"
+)
+
+// slice is how many work units a guest may use between two checkpoints: about a quarter of a millisecond. It is also how
+// long a garbage collection of the host may have to wait for a spinning guest.
+const slice = 500_000
+
+// Why an attempt was stopped by its host, besides the two reasons of package meter.
+var (
+	errReleased    = errors.New("the host takes the unit back")
+	errEffectLimit = errors.New("too many staged effects")
+	errHostCalls   = errors.New("too many host calls")
+	errReplyLimit  = errors.New("the reply is too large")
+)
+
+var epoch = time.Now()
+
+// mono is a clock for deadlines: nanoseconds since the process started. It is cheaper than time.Now.
+func mono() int64 { return int64(time.Since(epoch)) }
+
+// clock bounds what one instance does at a time: a call into it, or its own start.
+type clock struct {
+	meter    meter.Meter
+	counter  api.MutableGlobal // units left; nil until the instance has started
+	parent   context.Context   // of the attempt
+	plugin   *Plugin
+	started  int64 // mono
+	deadline int64 // mono
+	lazy     lazyContext
+}
+
+func (c *clock) begin(ctx context.Context, fuel uint64) {
+	c.parent = ctx
+	c.started = mono()
+	c.deadline = c.started + int64(c.plugin.opts.Limits.Time)
+	n := c.meter.Begin(int64(fuel), slice, time.Time{})
+	if c.counter != nil {
+		c.counter.Set(uint64(n))
+	}
+}
+
+// end returns how many units were used and how long it took.
+func (c *clock) end() (fuel uint64, elapsed time.Duration) {
+	c.lazy.end()
+	if c.counter != nil {
+		fuel = uint64(c.meter.Used(int64(c.counter.Get())))
+	}
+	return fuel, time.Duration(mono() - c.started)
+}
+
+// check returns why the guest must stop now, nil when it may go on.
+func (c *clock) check() error {
+	switch {
+	case c.plugin.stopped.Load() || c.parent.Err() != nil:
+		return errReleased
+	case mono() >= c.deadline:
+		return meter.ErrDeadlineExceeded
+	}
+	return nil
+}
+
+// checkpoint is what a guest calls whenever a slice is used up. A panic unwinds the guest.
+func checkpoint(ctx context.Context, mod api.Module, _ []uint64) {
+	in := instanceOf(ctx)
+	counter := in.counter
+	if counter == nil {
+		counter = mod.ExportedGlobal(meter.CounterExport).(api.MutableGlobal)
+	}
+	if err := in.clock.check(); err != nil {
+		panic(err)
+	}
+	n, err := in.clock.meter.Checkpoint(int64(counter.Get()), time.Time{})
+	if err != nil {
+		panic(err)
+	}
+	counter.Set(uint64(n))
+}
+
+// sleep waits for d on behalf of the guest, or stops it.
+func (c *clock) sleep(d time.Duration) {
+	left := time.Duration(c.deadline - mono())
+	t := time.NewTimer(min(d, left))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-c.parent.Done():
+	case <-c.plugin.stop:
+	}
+	if err := c.check(); err != nil {
+		panic(err)
+	}
+}
+
+// lazyContext is the context of the attempt for what the host does on the guest's behalf: it ends at the guest's
+// deadline. Only somebody who waits for that pays for the timer.
+type lazyContext struct {
+	clock  *clock
+	mu     sync.Mutex
+	timed  context.Context // nil until somebody waited; protected by mu
+	cancel context.CancelFunc
+}
+
+func (l *lazyContext) context() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.timed == nil {
+		deadline, _ := l.Deadline()
+		l.timed, l.cancel = context.WithDeadline(l.clock.parent, deadline)
+	}
+	return l.timed
+}
+
+// Deadline implements context.Context.
+func (l *lazyContext) Deadline() (time.Time, bool) {
+	return time.Now().Add(time.Duration(l.clock.deadline - mono())), true
+}
+
+// Done implements context.Context.
+func (l *lazyContext) Done() <-chan struct{} { return l.context().Done() }
+
+// Err implements context.Context.
+func (l *lazyContext) Err() error {
+	if err := l.clock.parent.Err(); err != nil {
+		return err
+	}
+	if mono() >= l.clock.deadline {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// Value implements context.Context.
+func (l *lazyContext) Value(key any) any { return l.clock.parent.Value(key) }
+
+func (l *lazyContext) end() {
+	if l.clock == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cancel != nil {
+		l.cancel()
+		l.timed, l.cancel = nil, nil
+	}
+}

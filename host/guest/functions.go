@@ -1,0 +1,160 @@
+package guest
+
+import (
+	"context"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"parley/sdk/abi"
+)
+
+// function implements one import of parley_v1. It reads its parameters from args in order, pointers as offsets into mem,
+// and returns the result: negative ones are abi.Errno values.
+type function func(in *instance, mem api.Memory, args []uint64) int64
+
+// functions holds the implementation of every name of abi.Functions.
+var functions = map[string]function{
+	"message_count":      messageCount,
+	"message_field":      messageField,
+	"message_number":     messageNumber,
+	"message_property":   messageProperty,
+	"message_properties": messageProperties,
+	"message_body":       messageBody,
+	"dialog_begin":       dialogBegin,
+	"dialog_send":        dialogSend,
+	"dialog_end":         dialogEnd,
+	"dialog_end_error":   dialogEndError,
+	"dialog_move":        dialogMove,
+	"timer_after":        timerAfter,
+	"timer_cron":         timerCron,
+	"timer_cancel":       timerCancel,
+	"state_get":          stateGet,
+	"state_put":          statePut,
+	"state_delete":       stateDelete,
+	"queue_send":         queueSend,
+	"topic_publish":      notAvailable,
+	"dead_letter":        deadLetter,
+	"message_defer":      notAvailable,
+	"retry_after":        retryAfter,
+	"fail":               fail,
+	"log":                logLine,
+	"config":             config,
+	"now":                now,
+	"random":             random,
+	"traceparent":        traceparent,
+	"span_start":         spanStart,
+	"span_end":           spanEnd,
+}
+
+// exportFunctions adds every function of version 1 to b.
+func exportFunctions(b wazero.HostModuleBuilder) {
+	for _, f := range abi.Functions {
+		names, params, results := signature(f)
+		b.NewFunctionBuilder().
+			WithGoModuleFunction(adapt(functions[f.Name], f.Result == "i64"), params, results).
+			WithParameterNames(names...).
+			Export(f.Name)
+	}
+}
+
+func adapt(f function, wide bool) api.GoModuleFunc {
+	return func(ctx context.Context, mod api.Module, stack []uint64) {
+		in := instanceOf(ctx)
+		in.hostCalls++
+		if in.hostCalls > in.plugin.opts.Limits.HostCalls {
+			panic(errHostCalls)
+		}
+		n := f(in, mod.Memory(), stack)
+		if wide {
+			stack[0] = uint64(n)
+		} else {
+			stack[0] = uint64(uint32(n))
+		}
+	}
+}
+
+func signature(f abi.Function) (names []string, params, results []api.ValueType) {
+	types := map[string]api.ValueType{"i32": api.ValueTypeI32, "i64": api.ValueTypeI64}
+	for _, p := range strings.Fields(f.Params) {
+		name, typ, _ := strings.Cut(p, ":")
+		names, params = append(names, name), append(params, types[typ])
+	}
+	return names, params, []api.ValueType{types[f.Result]}
+}
+
+func notAvailable(*instance, api.Memory, []uint64) int64 { return int64(abi.ErrNotAvailable) }
+
+// args reads parameters one after the other. The first bad one decides the error.
+type args struct {
+	mem  api.Memory
+	rest []uint64
+	err  abi.Errno
+}
+
+func (a *args) u32() uint32 {
+	v := uint32(a.rest[0])
+	a.rest = a.rest[1:]
+	return v
+}
+
+func (a *args) i64() int64 {
+	v := int64(a.rest[0])
+	a.rest = a.rest[1:]
+	return v
+}
+
+// view reads a pointer and a length. The bytes are the guest's: copy what is kept.
+func (a *args) view() []byte {
+	ptr, n := a.u32(), a.u32()
+	b, ok := a.mem.Read(ptr, n)
+	if !ok {
+		a.refuse(abi.ErrFault)
+		return nil
+	}
+	return b
+}
+
+// name reads a text that must be UTF-8, as all names are.
+func (a *args) name() string {
+	b := a.view()
+	if !utf8.Valid(b) {
+		a.refuse(abi.ErrInvalid)
+		return ""
+	}
+	return string(b)
+}
+
+// text reads a text for people: at most maxText bytes are kept, and bytes that are no UTF-8 are replaced.
+func (a *args) text() string {
+	b := a.view()
+	if len(b) > maxText {
+		b = b[:maxText]
+	}
+	return strings.ToValidUTF8(string(b), "\uFFFD")
+}
+
+// maxText is how much is kept of a text for people: reasons, descriptions, errors, span names.
+const maxText = 64 << 10
+
+func (a *args) refuse(no abi.Errno) {
+	if a.err == 0 {
+		a.err = no
+	}
+}
+
+// fill answers a function that returns a value into a buffer of the guest: its whole length. The value is written only if
+// the buffer can hold all of it.
+func fill[T string | []byte](mem api.Memory, args []uint64, value T) int64 {
+	ptr, n := uint32(args[0]), uint32(args[1])
+	buf, ok := mem.Read(ptr, n)
+	if !ok {
+		return int64(abi.ErrFault)
+	}
+	if len(value) <= len(buf) {
+		copy(buf, value)
+	}
+	return int64(len(value))
+}

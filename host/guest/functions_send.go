@@ -1,0 +1,228 @@
+package guest
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"parley/broker"
+	"parley/sdk/abi"
+)
+
+// reserved holds the effects that ABI v1 has functions for but this version does not do yet.
+var reserved = map[broker.EffectKind]bool{
+	broker.EffectTimer:       true,
+	broker.EffectCancelTimer: true,
+	broker.EffectMove:        true,
+}
+
+// stage keeps e for the commit, unless the broker can tell already that it would refuse it.
+func (in *instance) stage(e broker.Effect) int64 {
+	if reserved[e.Kind] {
+		return int64(abi.ErrNotAvailable)
+	}
+	if in.inv == nil {
+		return int64(abi.ErrIndex)
+	}
+	limits := &in.plugin.opts.Limits
+	in.effectBytes += effectSize(&e)
+	if len(in.effects) >= limits.Effects || in.effectBytes > limits.EffectBytes {
+		panic(errEffectLimit)
+	}
+	if in.inv.Effects != nil {
+		if err := in.inv.Effects.CheckEffect(&in.lazy, in.inv.Unit, &e); err != nil {
+			return in.refuse(err)
+		}
+	}
+	in.effects = append(in.effects, e)
+	return 0
+}
+
+func effectSize(e *broker.Effect) int {
+	return e.Message.Size() + len(e.Key) + len(e.Value) + len(e.Text)
+}
+
+// refuse turns an error of the broker into a code, or stops the guest when its time was what ended the call.
+func (in *instance) refuse(err error) int64 {
+	if stop := in.check(); stop != nil {
+		panic(stop)
+	}
+	in.effectBytes = 0
+	for i := range in.effects {
+		in.effectBytes += effectSize(&in.effects[i])
+	}
+	in.refusal = err.Error()
+	return int64(errnoOf(err))
+}
+
+// outgoing reads what a send of either kind has in common: type, properties, body. Bodies and properties are copied.
+func (a *args) outgoing(m *broker.Outgoing) {
+	list := a.view()
+	a.properties(m, list)
+	m.Body = bytes.Clone(a.view())
+}
+
+func (a *args) properties(m *broker.Outgoing, list []byte) {
+	if len(list) == 0 {
+		return
+	}
+	m.Properties = make(map[string]string)
+	ok := abi.ParseProperties(list, func(name, value []byte) { m.Properties[string(name)] = string(value) })
+	if !ok {
+		a.refuse(abi.ErrInvalid)
+	}
+}
+
+// conversation reads a conversation handle. An empty one means the conversation of the unit's first message.
+func (in *instance) conversation(a *args) string {
+	handle := a.name()
+	if handle == "" && a.err == 0 {
+		if messages := in.messages(); len(messages) > 0 {
+			handle = messages[0].Conversation
+		}
+		if handle == "" {
+			a.refuse(abi.ErrUnknownConversation)
+		}
+	}
+	return handle
+}
+
+func dialogSend(in *instance, mem api.Memory, stack []uint64) int64 {
+	a := args{mem: mem, rest: stack}
+	e := broker.Effect{Kind: broker.EffectSend, Conversation: in.conversation(&a)}
+	e.Message.Type = a.name()
+	a.outgoing(&e.Message)
+	if a.err != 0 {
+		return int64(a.err)
+	}
+	return in.stage(e)
+}
+
+func queueSend(in *instance, mem api.Memory, stack []uint64) int64 {
+	a := args{mem: mem, rest: stack}
+	e := broker.Effect{Kind: broker.EffectSendTo, Queue: a.name()}
+	e.Message.Type, e.Message.MessageID, e.Message.SessionID = a.name(), a.name(), a.name()
+	a.outgoing(&e.Message)
+	e.Message.Delay, e.Message.TTL = a.span(), a.span()
+	if a.err != 0 {
+		return int64(a.err)
+	}
+	return in.stage(e)
+}
+
+// span reads a time span in milliseconds, 0 or more.
+func (a *args) span() time.Duration {
+	ms := a.i64()
+	if ms < 0 || ms > maxMillis {
+		a.refuse(abi.ErrInvalid)
+		return 0
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+const maxMillis = int64(1<<63-1) / int64(time.Millisecond)
+
+func dialogBegin(in *instance, mem api.Memory, stack []uint64) int64 {
+	a := args{mem: mem, rest: stack}
+	e := broker.Effect{Kind: broker.EffectBegin}
+	e.From, e.To, e.Contract, e.Group = a.name(), a.name(), a.name(), a.name()
+	if lifetime := a.i64(); lifetime == -1 {
+		e.Lifetime = broker.Forever
+	} else {
+		a.rest = append([]uint64{uint64(lifetime)}, a.rest...)
+		e.Lifetime = a.span()
+	}
+	buf := a.rest
+	if _, ok := mem.Read(uint32(buf[0]), uint32(buf[1])); !ok {
+		a.refuse(abi.ErrFault)
+	}
+	if a.err != 0 {
+		return int64(a.err)
+	}
+	if uint32(buf[1]) < handleSize {
+		return handleSize
+	}
+	handle, err := in.newHandle()
+	if err != nil {
+		return in.refuse(err)
+	}
+	e.Conversation = handle
+	if n := in.stage(e); n < 0 {
+		return n
+	}
+	return fill(mem, buf, handle)
+}
+
+// handleSize is the length of a conversation handle, a UUID.
+const handleSize = 36
+
+func (in *instance) newHandle() (string, error) {
+	if in.inv == nil || in.inv.Effects == nil {
+		return "", fmt.Errorf("no dialog can begin here: %w", broker.ErrNotAvailable)
+	}
+	return in.inv.Effects.NewHandle(in.inv.Queue)
+}
+
+func dialogEnd(in *instance, mem api.Memory, stack []uint64) int64 {
+	a := args{mem: mem, rest: stack}
+	e := broker.Effect{Kind: broker.EffectEnd, Conversation: in.conversation(&a)}
+	if a.err != 0 {
+		return int64(a.err)
+	}
+	return in.stage(e)
+}
+
+func dialogEndError(in *instance, mem api.Memory, stack []uint64) int64 {
+	a := args{mem: mem, rest: stack}
+	e := broker.Effect{Kind: broker.EffectEnd, Conversation: in.conversation(&a)}
+	e.Code = int(int32(a.u32()))
+	e.Text = a.name()
+	if e.Code <= 0 || e.Text == "" {
+		a.refuse(abi.ErrInvalid)
+	}
+	if a.err != 0 {
+		return int64(a.err)
+	}
+	return in.stage(e)
+}
+
+func dialogMove(in *instance, mem api.Memory, stack []uint64) int64 {
+	a := args{mem: mem, rest: stack}
+	e := broker.Effect{Kind: broker.EffectMove, Conversation: in.conversation(&a), Group: a.name()}
+	if a.err != 0 {
+		return int64(a.err)
+	}
+	return in.stage(e)
+}
+
+func timerAfter(in *instance, mem api.Memory, stack []uint64) int64 {
+	a := args{mem: mem, rest: stack}
+	e := broker.Effect{Kind: broker.EffectTimer, Conversation: in.conversation(&a), After: a.span()}
+	if a.err != 0 {
+		return int64(a.err)
+	}
+	return in.stage(e)
+}
+
+func timerCron(in *instance, mem api.Memory, stack []uint64) int64 {
+	a := args{mem: mem, rest: stack}
+	e := broker.Effect{Kind: broker.EffectTimer, Conversation: in.conversation(&a), Cron: a.name(), Zone: a.name()}
+	if e.Cron == "" {
+		a.refuse(abi.ErrInvalid)
+	}
+	if a.err != 0 {
+		return int64(a.err)
+	}
+	return in.stage(e)
+}
+
+func timerCancel(in *instance, mem api.Memory, stack []uint64) int64 {
+	a := args{mem: mem, rest: stack}
+	e := broker.Effect{Kind: broker.EffectCancelTimer, Conversation: in.conversation(&a)}
+	if a.err != 0 {
+		return int64(a.err)
+	}
+	return in.stage(e)
+}

@@ -1,0 +1,43 @@
+package guest
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+)
+
+// Instances says how long an instance lives.
+type Instances string
+
+// The instance policies.
+const (
+	Pooled     Instances = "pooled"      // used again as long as its attempts commit
+	PerAttempt Instances = "per_attempt" // a fresh one for every attempt
+)
+
+// Options configures Load. The zero value of each field is its default.
+type Options struct {
+	Name           string            // of the plugin, for logs and errors
+	Limits         Limits            // DefaultLimits where zero
+	Config         map[string]string // what the function config answers
+	CacheDir       string            // where compiled code is kept, mode 0700; "": nowhere
+	Instances      Instances         // "": Pooled
+	MaxInvocations int               // an instance is closed after so many attempts; 0: never for that reason
+	MaxInstances   int               // Run waits while so many instances run; 0: as many as there are callers
+	Log            *slog.Logger      // gets guests' log lines, at most 100 a second; nil: nobody does
+	Random         io.Reader         // source of random bytes; nil: crypto/rand. A fixed source makes fuel deterministic
+}
+
+func (o Options) withDefaults() (Options, error) {
+	o.Limits = o.Limits.withDefaults()
+	if o.Instances == "" {
+		o.Instances = Pooled
+	}
+	if o.Instances != Pooled && o.Instances != PerAttempt {
+		return o, fmt.Errorf("instances is %q: it must be %q or %q", o.Instances, Pooled, PerAttempt)
+	}
+	if o.MaxInvocations < 0 || o.MaxInstances < 0 {
+		return o, fmt.Errorf("max_invocations and max_instances must not be negative")
+	}
+	return o, o.Limits.check()
+}

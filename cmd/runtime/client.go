@@ -1,0 +1,31 @@
+package main
+
+import (
+	"parley/broker"
+)
+
+// client is the roles of the broker that commands use. Only connect makes one, besides tests.
+type client struct {
+	broker.Sender
+	broker.Receiver
+	broker.Peeker
+	broker.Dialogs
+	dead  broker.DeadLetters
+	admin broker.Admin
+	audit broker.Auditor
+
+	// What a host needs.
+	readers broker.Readers
+	waker   broker.Waker
+	keeper  broker.Keeper
+
+	opt   connectOptions
+	close func()
+}
+
+// connectOptions says which broker to connect to.
+type connectOptions struct {
+	url           string // may hold a password: never printed
+	namespace     string
+	allowEviction bool
+}

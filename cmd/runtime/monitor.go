@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"parley/broker"
+)
+
+func (a *app) monitorCommand() *cobra.Command {
+	interval := time.Second
+	var once bool
+	cmd := &cobra.Command{
+		Use:   "monitor [--interval D] [--once]",
+		Short: "Watch the queues: counts, readers and how fast each fills or drains",
+		Args:  exactly(),
+		PreRunE: func(*cobra.Command, []string) error {
+			if interval < 100*time.Millisecond {
+				return usage("--interval wants at least 100ms, has %v", interval)
+			}
+			return nil
+		},
+		RunE: a.action(func(cmd *cobra.Command, c *client, _ []string) error {
+			m := monitor{app: a, cmd: cmd, client: c}
+			if once {
+				return m.pass(time.Now())
+			}
+			return m.run(interval)
+		}),
+	}
+	cmd.Flags().Var(span{&interval}, "interval", "time between two looks")
+	cmd.Flags().BoolVar(&once, "once", false, "look once and end")
+	return cmd
+}
+
+// monitor shows all queues again and again.
+type monitor struct {
+	app    *app
+	cmd    *cobra.Command
+	client *client
+	last   map[string]int64 // messages of each queue at the pass before
+	at     time.Time        // of the pass before
+}
+
+// run makes a pass each interval until the command is interrupted, which is its ordinary end.
+func (m *monitor) run(interval time.Duration) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		if err := m.pass(time.Now()); err != nil {
+			if m.cmd.Context().Err() != nil {
+				return nil
+			}
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-m.cmd.Context().Done():
+			return nil
+		}
+	}
+}
+
+// pass shows every queue once.
+func (m *monitor) pass(now time.Time) error {
+	ctx := m.cmd.Context()
+	names, err := m.client.admin.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	var infos []broker.QueueInfo
+	for _, name := range names {
+		q, err := m.client.admin.Queue(ctx, name)
+		if broker.ExitCode(err) == broker.ExitNotFound {
+			continue // deleted since the list was made
+		}
+		if err != nil {
+			return err
+		}
+		infos = append(infos, q)
+	}
+	m.top(now)
+	p := m.app.rows(m.cmd, "QUEUE", "STATUS", "READERS", "READY", "LOCKED", "RETRYING", "SCHEDULED", "DEAD", "TRANSMISSION", "TOTAL", "PER SECOND")
+	next := make(map[string]int64, len(infos))
+	for i := range infos {
+		q, n := &infos[i], infos[i].Counts
+		next[q.Name] = n.Total
+		rate := m.rate(q.Name, n.Total, now)
+		j := monitorJSON{instant(now), q.Name, string(q.Status), q.Readers, countsJSON(n), rate}
+		change := "-"
+		if rate != nil {
+			change = fmt.Sprintf("%+.1f", *rate)
+		}
+		p.row(j, q.Name, string(q.Status), q.Readers, n.Ready, n.Locked, n.Retrying, n.Scheduled, n.DeadLetter, n.Transmission, n.Total, change)
+	}
+	m.last, m.at = next, now
+	return p.end("no queues in namespace " + m.client.opt.namespace)
+}
+
+// rate is how many messages a second the queue gained (or, below 0, lost) since the pass before; nil when unknown.
+func (m *monitor) rate(queue string, total int64, now time.Time) *float64 {
+	before, known := m.last[queue]
+	seconds := now.Sub(m.at).Seconds()
+	if !known || seconds <= 0 {
+		return nil
+	}
+	r := float64(total-before) / seconds
+	return &r
+}
+
+// top goes back to the upper left of a terminal; in a file the tables follow each other.
+func (m *monitor) top(now time.Time) {
+	w := m.cmd.OutOrStdout()
+	if m.app.global.output == "json" {
+		return
+	}
+	if isTerminal(w) {
+		fmt.Fprint(w, "\x1b[H\x1b[2J")
+	} else if !m.at.IsZero() {
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "namespace %s at %s\n", m.client.opt.namespace, now.UTC().Format("15:04:05"))
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

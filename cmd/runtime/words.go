@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// plural is n and its noun.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func orForever(d time.Duration) string {
+	if d == 0 {
+		return "for ever"
+	}
+	return d.String()
+}
+
+// bodyText is a whole body for people.
+func bodyText(body []byte) string {
+	if !utf8.Valid(body) {
+		return fmt.Sprintf("(%d bytes, not text: use -o json)", len(body))
+	}
+	return string(body)
+}

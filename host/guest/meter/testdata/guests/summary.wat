@@ -1,0 +1,12 @@
+(module
+  (type (func (param i32 i64 f32 f64 v128 funcref externref) (result i32 i64)))
+  (import "env" "f" (func (type 0)))
+  (import "env" "t" (table 1 funcref))
+  (import "env" "g" (global i32))
+  (import "env" "m" (memory 3 10))
+  (func $own (param i32) (unreachable))
+  (func $other)
+  (export "f" (func $own))
+  (export "t" (table 0))
+  (export "m" (memory 0))
+  (export "g" (global 0)))

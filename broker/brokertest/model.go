@@ -17,6 +17,7 @@ type model struct {
 	msgs   map[string]*modelMessage // application messages, by message id
 	system []*modelMessage          // system messages
 	sides  []*modelSide
+	busy   map[string]bool // lock names held as the present turn began
 }
 
 // modelQueue is a queue.

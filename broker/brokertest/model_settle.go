@@ -42,8 +42,12 @@ func (m *model) giveBack(u *modelUnit) {
 }
 
 func (m *model) commit(u *modelUnit, effects []broker.Effect) broker.Consequence {
-	if m.refuses(u, effects) {
+	switch m.refuses(u, effects) {
+	case locked:
 		m.giveBack(u)
+		return broker.Refused
+	case illegal:
+		m.rollback(u, -1)
 		return broker.Refused
 	}
 	for _, msg := range u.msgs {
@@ -55,20 +59,41 @@ func (m *model) commit(u *modelUnit, effects []broker.Effect) broker.Consequence
 	return broker.Committed
 }
 
-// refuses reports whether one of the effects cannot be done.
-func (m *model) refuses(u *modelUnit, effects []broker.Effect) bool {
+// refusal says why a commit is refused.
+type refusal uint8
+
+const (
+	agreed  refusal = iota
+	locked          // a reader holds a group that an effect would change: no fault of the unit
+	illegal         // an effect cannot be done: the unit has failed
+)
+
+// refuses says whether one of the effects cannot be done. What other units of the same turn hold is held for all of it.
+func (m *model) refuses(u *modelUnit, effects []broker.Effect) refusal {
+	foreign := func(group string) bool { return group != u.unit.Group && m.busy[group] }
 	for _, e := range effects {
 		s := m.side(e.Conversation)
-		if s == nil {
-			continue
-		}
-		h := m.holder(s.queue, s.group)
-		locked := h != nil && h != u && e.Kind != broker.EffectSend
-		if s.ended || locked || e.Kind == broker.EffectSend && !s.canSend() {
-			return true
+		switch {
+		case s == nil:
+		case s.ended, e.Kind == broker.EffectSend && !s.canSend():
+			return illegal
+		case e.Kind != broker.EffectSend && foreign(s.group), e.Kind == broker.EffectMove && foreign("g:"+e.Group):
+			return locked
 		}
 	}
-	return false
+	return agreed
+}
+
+// hold notes which groups readers of q hold as a turn begins.
+func (m *model) hold(q *modelQueue) {
+	m.busy = map[string]bool{}
+	for _, r := range q.readers {
+		for _, slot := range r.slots {
+			for _, u := range slot {
+				m.busy[u.unit.Group] = true
+			}
+		}
+	}
 }
 
 func (m *model) effect(u *modelUnit, e broker.Effect) {

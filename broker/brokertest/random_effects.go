@@ -21,20 +21,30 @@ func (d *driver) effects(u *modelUnit) []broker.Effect {
 		m.Body = []byte(m.MessageID)
 	}
 	here := d.sides(func(s *modelSide) bool { return s.queue == q && !s.ended })
-	if len(here) == 0 || !d.chance("conversation effect", 40) {
-		return all
+	used := map[*modelSide]bool{}
+	for range 2 {
+		if len(here) == 0 || !d.chance("conversation effect", 35) {
+			break
+		}
+		s := here[rapid.IntRange(0, len(here)-1).Draw(d.t, "conversation")]
+		if own := u.msgs[0].to; own != nil && d.chance("own conversation", 70) {
+			s = own
+		}
+		if e, ok := d.effect(s, here); ok && !used[s] {
+			all = append(all, e)
+		}
+		used[s] = true
 	}
-	s := here[rapid.IntRange(0, len(here)-1).Draw(d.t, "conversation")]
-	if own := u.msgs[0].to; own != nil && d.chance("own conversation", 70) {
-		s = own
-	}
+	return all
+}
+
+// effect draws what a handler does to s.
+func (d *driver) effect(s *modelSide, here []*modelSide) (broker.Effect, bool) {
 	e := broker.Effect{Conversation: s.handle}
 	switch rapid.SampledFrom([]string{"say", "say", "end", "error", "arm", "arm", "cancel", "move"}).Draw(d.t, "effect") {
 	case "say":
-		if !s.canSend() {
-			return all
-		}
 		e.Kind, e.Message = broker.EffectSend, message(d.name())
+		return e, s.canSend()
 	case "end":
 		e.Kind = broker.EffectEnd
 	case "error":
@@ -48,5 +58,5 @@ func (d *driver) effects(u *modelUnit) []broker.Effect {
 		e.Kind = broker.EffectMove
 		e.Group = here[rapid.IntRange(0, len(here)-1).Draw(d.t, "to group")].group[len("g:"):]
 	}
-	return append(all, e)
+	return e, true
 }

@@ -287,6 +287,7 @@ func (d *driver) played(r *modelReader, req broker.TurnRequest, lost int) {
 	if len(rep.Results) != len(req.Settle) {
 		d.t.Fatalf("%d results of %d settlements", len(rep.Results), len(req.Settle))
 	}
+	d.m.hold(r.queue)
 	for i, st := range req.Settle {
 		want, got := d.m.settle(d.unit(r, st.Unit), st), rep.Results[i]
 		vague := lost > 0 && want != broker.Committed && want != broker.Refused

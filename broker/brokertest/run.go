@@ -13,11 +13,19 @@ type test struct {
 
 // Run runs the whole suite.
 func Run(t *testing.T, open New) {
+	h := open(t)
+	limited := limitedCases
+	if h.Full == nil || h.StarvePool == nil {
+		limited = nil
+	}
 	for _, part := range []struct {
 		name  string
 		tests []test
 	}{
+		{"Guarantees", guarantees},
 		{"Holes", slices.Concat(holes, dialogHoles, wakeHoles, transmitHoles)},
+		{"Rules", slices.Concat(receiveRules, sendRules, poisonRules)},
+		{"Cases", slices.Concat(cases, limited)},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			for _, one := range part.tests {
@@ -25,4 +33,5 @@ func Run(t *testing.T, open New) {
 			}
 		})
 	}
+	t.Run("Random", func(t *testing.T) { Hunt(t, open, randomSteps) })
 }

@@ -19,6 +19,8 @@ const (
 	workSvc    = "//t/Work"
 	homeSvc    = "//t/Home"
 	stageLimit = 60 * time.Second // no test may take longer: a lost message must fail, not hang
+
+	stageLinger = 31 * time.Minute // a closed target has gone by then
 )
 
 // stage is one test with its broker.

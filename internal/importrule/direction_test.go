@@ -22,7 +22,7 @@ var layers = []layer{
 	{"broker", nil, "the vocabulary and the pure rules stand alone, so that everything can share them"},
 	{"broker/cronspec", []string{"broker"}, "a pure rule of the broker in a package of its own"},
 	{"broker/filter", []string{"broker"}, "a pure rule of the broker in a package of its own"},
-	{"broker/sbxml", []string{"broker"}, "a pure rule of the broker in a package of its own"},
+	{"broker/sbxml", []string{"broker", "broker/validate"}, "a pure rule of the broker in a package of its own"},
 	{"broker/validate", []string{"broker"}, "a pure rule of the broker in a package of its own"},
 	{"broker/brokertest", brokerParts(), "the conformance suite must fit any broker"},
 	{"broker/redisbroker", brokerParts(), "an implementation knows the broker, never who uses it"},

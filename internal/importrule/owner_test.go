@@ -51,6 +51,7 @@ var dependencies = []dependency{
 	{"google.golang.org/", []string{"tracing"}, []string{"cmd/runtime"}, "it carries OTLP and nothing else"},
 	{"github.com/robfig/cron/v3", []string{"broker/cronspec"}, nil, "its odd specs are checked before they reach it"},
 	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"broker/validate"}, nil, "one package validates bodies"},
+	{"github.com/terminalstatic/go-xsd-validate", []string{"broker/validate"}, nil, "one package validates bodies; in builds with libxml2 only"},
 	{"github.com/spf13/", []string{"cmd/runtime"}, nil, "flags are the binary's"},
 	{"github.com/goccy/go-yaml", []string{"cmd/runtime"}, nil, "libraries read no configuration files"},
 	{"github.com/google/uuid", []string{"broker/redisbroker", "cmd/runtime"}, nil, "ids are made where they are stored"},

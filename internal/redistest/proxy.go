@@ -53,7 +53,8 @@ func (p *Proxy) URL() string { return "redis://" + p.Addr() }
 
 // CutReply closes the connection when the server has done and answered the first
 // command that matches: the client cannot know whether it happened. Replies
-// before it arrive; replies after it on the same connection are lost too.
+// before it arrive; replies after it on the same connection are lost too, and of
+// the commands sent after it some may not have reached the server.
 func (p *Proxy) CutReply(m Match) *Fault { return p.add(cutReply, m) }
 
 // CutRequest closes the connection before the server gets the first command that

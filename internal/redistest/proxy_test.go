@@ -85,9 +85,10 @@ func TestCutReplyInsideAPipelineKeepsWhatCameBefore(t *testing.T) {
 	if diff := cmp.Diff([]int64{1, 0, 0}, got); diff != "" || second.Err() == nil {
 		t.Errorf("replies that arrived (-want +got):\n%s(error %v, want one)", diff, second.Err())
 	}
-	Eventually(t, "the server to finish the pipeline", func() bool {
-		return c.Get(t.Context(), key).Val() == "3"
-	})
+	// Whether the third one still reached the server depends on when it was sent.
+	if n, err := c.Get(t.Context(), key).Int(); err != nil || n < 2 {
+		t.Errorf("value at the server: got %d, %v, want 2 or 3", n, err)
+	}
 }
 
 func TestHoldReplyKeepsOneClientWaiting(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -235,10 +236,9 @@ func TestLostWakeUpIsFoundByTheSweep(t *testing.T) { // AC-9
 func TestLostWakeUpBesideALongHandlerIsFoundByTheSweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFakeBroker("q")
-		long := true
+		var n atomic.Int64
 		f := &fakeRunner{handle: func(ctx context.Context, inv *Invocation) broker.Settlement {
-			if long {
-				long = false
+			if n.Add(1) == 1 {
 				return sleeps(time.Hour)(ctx, inv)
 			}
 			return broker.Settlement{}
@@ -296,7 +296,7 @@ func TestQueueOffStopsReadersWithOneLine(t *testing.T) {
 		}}
 		r := start(t, b, one(PluginConfig{Runner: f, MaxReaders: 4}))
 		b.send("q", "g", 1)
-		time.Sleep(10 * time.Minute)
+		time.Sleep(10*time.Minute + time.Second) // between two sweeps
 		if got := f.runs.Load(); got != 5 {
 			t.Errorf("runs: got %d, want 5", got)
 		}

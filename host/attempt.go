@@ -37,9 +37,6 @@ func (rs *runs) run(ctx context.Context, slot int, u *broker.Unit) finished {
 	if span != nil {
 		res = ran(span, res)
 	}
-	if len(res.Logs) > 0 {
-		m.logGuest(u, inv, res.Logs)
-	}
 	return finished{settlement: res.Settlement, span: span}
 }
 

@@ -118,13 +118,13 @@ func orDefault[T comparable](v, def T) T {
 func (c *Config) validate() error {
 	var errs []error
 	if c.Readers == nil {
-		errs = append(errs, errors.New("Readers is missing"))
+		errs = append(errs, errors.New("the readers are missing"))
 	}
 	if c.Waker == nil {
-		errs = append(errs, errors.New("Waker is missing"))
+		errs = append(errs, errors.New("the waker is missing"))
 	}
 	if c.Lease < 0 || c.Linger < 0 || c.Sweep < 0 {
-		errs = append(errs, errors.New("Lease, Linger and Sweep may not be negative"))
+		errs = append(errs, errors.New("lease, linger and sweep may not be negative"))
 	}
 	taken := make(map[string]string, len(c.Plugins))
 	for i := range c.Plugins {

@@ -97,7 +97,7 @@ func TestConfigNamesEveryProblem(t *testing.T) {
 		t.Fatalf("got %v, want ErrConfig", err)
 	}
 	for _, want := range []string{
-		"Readers is missing", "Waker is missing", `plugin "a": the runner is missing`, `plugin "b": max readers 40000`,
+		"the readers are missing", "the waker is missing", `plugin "a": the runner is missing`, `plugin "b": max readers 40000`,
 		`plugin "b": plugin "a" is activated on queue "q" already`, `plugin "c": top -1`,
 	} {
 		if !containsLine(err.Error(), want) {

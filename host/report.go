@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -9,7 +8,7 @@ import (
 	"parley/broker"
 )
 
-// linesPerSecond limits what is logged about the messages of one plugin (field case 35).
+// linesPerSecond limits what is logged about the messages of one queue.
 const linesPerSecond = 100
 
 // report tells what the turn between start and end led to.
@@ -94,24 +93,6 @@ var failureText = [...]string{
 	broker.Released:     "attempt was given back",
 	broker.Refused:      "effects of an attempt were refused; its messages wait for the next",
 	broker.Lost:         "attempt lost its lock; what it did is not kept",
-}
-
-// logGuest passes on what a guest logged.
-func (m *monitor) logGuest(u *broker.Unit, inv *Invocation, lines []LogLine) {
-	for i := range lines {
-		l := &lines[i]
-		if !m.host.cfg.Log.Enabled(context.Background(), slog.Level(l.Level)) {
-			continue
-		}
-		attrs := []slog.Attr{
-			slog.String("queue", m.queue), slog.String("plugin", m.name), slog.String("stream", l.Stream),
-			slog.String("message_id", u.Messages[0].MessageID), slog.Int("attempt", inv.Attempt),
-		}
-		if inv.Traceparent != "" {
-			attrs = append(attrs, slog.String("traceparent", inv.Traceparent))
-		}
-		m.host.quiet.say(slog.Level(l.Level), "guest "+m.queue, linesPerSecond, l.Text, attrs...)
-	}
 }
 
 // String returns the documented word for an ending, for logs.

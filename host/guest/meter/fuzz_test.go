@@ -2,8 +2,11 @@ package meter_test
 
 import (
 	"bytes"
+	"compress/bzip2"
 	"context"
+	_ "embed"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -11,6 +14,9 @@ import (
 
 	"parley/host/guest/meter"
 )
+
+//go:embed testdata/spec/seeds.json.bz2
+var seedsPacked []byte
 
 // addSeeds adds the two killers, the modules of the other tests and a share of those of the specification, valid and invalid ones.
 func addSeeds(f *testing.F) {
@@ -22,15 +28,12 @@ func addSeeds(f *testing.F) {
 	for _, name := range []string{"empty", "loop", "calls", "bulk", "thunk"} {
 		f.Add(form(f, name))
 	}
-	n := 0
-	for _, s := range scripts() {
-		for _, c := range s.Commands {
-			if len(c.Module) > 0 && len(c.Module) < 4096 {
-				if n++; n%11 == 0 {
-					f.Add(c.Module)
-				}
-			}
-		}
+	var modules [][]byte
+	if err := json.NewDecoder(bzip2.NewReader(bytes.NewReader(seedsPacked))).Decode(&modules); err != nil {
+		f.Fatal(err)
+	}
+	for _, m := range modules {
+		f.Add(m)
 	}
 }
 

@@ -4,6 +4,9 @@
 // base64 inside:
 //
 //	go run testdata/spec/pack.go | bzip2 -9 > testdata/spec/suites.jsonl.bz2
+//	go run testdata/spec/pack.go seeds | bzip2 -9 > testdata/spec/seeds.json.bz2
+//
+// The second form prints a share of the small modules, valid and invalid ones, as one JSON list: fuzz workers start with it.
 //
 // Commands on modules in the text format are left out: they test a parser of text.
 package main
@@ -26,6 +29,12 @@ func main() {
 	}
 	root := filepath.Join(strings.TrimSpace(string(out)), "internal/integration_test/spectest")
 	enc := json.NewEncoder(os.Stdout)
+	if len(os.Args) > 1 {
+		if err := enc.Encode(seeds(root)); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	for _, suite := range suites {
 		files, err := filepath.Glob(filepath.Join(root, suite, "testdata/*.json"))
 		if err != nil || len(files) == 0 {
@@ -41,6 +50,24 @@ func main() {
 	if err := enc.Encode(map[string]any{"suite": "spectest", "commands": spectest}); err != nil {
 		log.Fatal(err)
 	}
+}
+
+func seeds(root string) (all [][]byte) {
+	known := map[string]bool{}
+	for _, suite := range suites {
+		files, err := filepath.Glob(filepath.Join(root, suite, "testdata/*.wasm"))
+		if err != nil || len(files) == 0 {
+			log.Fatal("no modules of ", suite, err)
+		}
+		for _, f := range files {
+			if b := read(f); len(b) < 4096 && !known[string(b)] {
+				if known[string(b)] = true; len(known)%11 == 0 {
+					all = append(all, b)
+				}
+			}
+		}
+	}
+	return all
 }
 
 func script(suite, file string) map[string]any {

@@ -1,0 +1,332 @@
+package redisbroker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"parley/broker"
+)
+
+func isNil(err error) bool { return errors.Is(err, redis.Nil) }
+
+// Apply implements broker.EntityAdmin.
+func (b *Broker) Apply(ctx context.Context, defs broker.Definitions, dryRun bool) ([]broker.Change, error) {
+	if err := b.dir.load(ctx, b); err != nil {
+		return nil, err
+	}
+	if err := b.checkDefinitions(&defs); err != nil {
+		return nil, err
+	}
+	plan, writes, err := b.plan(&defs)
+	if err != nil || dryRun {
+		return plan, err
+	}
+	if err := b.write(ctx, writes); err != nil {
+		return nil, err
+	}
+	b.keepMu.Lock()
+	b.keep.applied = defs
+	b.keepMu.Unlock()
+	if err := b.configureQueues(ctx); err != nil {
+		return nil, err
+	}
+	return plan, b.wakeTargets(ctx, defs)
+}
+
+// entityWrite is one entry of the directory that changes.
+type entityWrite struct {
+	field string
+	value any
+}
+
+// checkDefinitions refuses the whole when any part is wrong, joining all that is.
+func (b *Broker) checkDefinitions(defs *broker.Definitions) error {
+	err := broker.CheckDefinitions(defs)
+	for _, t := range defs.MessageTypes {
+		if _, e := newChecker(t); e != nil {
+			err = errors.Join(err, broker.ErrInvalid.With("message type %q: %v", t.Name, e))
+		}
+	}
+	for _, s := range defs.Services {
+		if !b.willExist(s.Queue, defs) {
+			err = errors.Join(err, broker.ErrUnknownEntity.With("service %q: queue %q", s.Name, s.Queue))
+		}
+		for _, c := range s.Contracts {
+			if !b.contractWillExist(c, defs) {
+				err = errors.Join(err, broker.ErrUnknownContract.With("service %q: contract %q", s.Name, c))
+			}
+		}
+	}
+	for _, s := range defs.Schedules {
+		if _, e := nextCron(s.Cron, s.Zone, b.clock()); e != nil {
+			err = errors.Join(err, broker.ErrInvalid.With("schedule %q: %v", s.Name, e))
+		}
+	}
+	return err
+}
+
+func (b *Broker) willExist(queue string, defs *broker.Definitions) bool {
+	for _, q := range defs.Queues {
+		if q.Name == queue {
+			return true
+		}
+	}
+	b.dir.mu.RLock()
+	defer b.dir.mu.RUnlock()
+	_, ok := b.dir.queues[queue]
+	return ok
+}
+
+func (b *Broker) contractWillExist(name string, defs *broker.Definitions) bool {
+	if name == broker.ContractDefault {
+		return true
+	}
+	for _, c := range defs.Contracts {
+		if c.Name == name {
+			return true
+		}
+	}
+	b.dir.mu.RLock()
+	defer b.dir.mu.RUnlock()
+	_, ok := b.dir.contract[name]
+	return ok
+}
+
+// plan compares the definitions with what there is.
+func (b *Broker) plan(defs *broker.Definitions) ([]broker.Change, []entityWrite, error) {
+	b.dir.mu.RLock()
+	defer b.dir.mu.RUnlock()
+	p := &planner{}
+	for _, t := range defs.MessageTypes {
+		old, ok := b.dir.types[t.Name]
+		p.add("message_type", "m/", t.Name, old, ok, t)
+	}
+	for _, c := range defs.Contracts {
+		old, ok := b.dir.contract[c.Name]
+		if ok && !reflect.DeepEqual(old, c) {
+			return nil, nil, broker.ErrImmutable.With("contract %q is immutable (CT-3): give the new one another name", c.Name)
+		}
+		p.add("contract", "c/", c.Name, old, ok, c)
+	}
+	for _, q := range defs.Queues {
+		old, ok := b.dir.queues[q.Name]
+		p.queue(q, old, ok)
+	}
+	for _, s := range defs.Services {
+		old, ok := b.dir.services[s.Name]
+		if ok && old.Queue != s.Queue {
+			return nil, nil, broker.ErrImmutable.With("service %q is bound to queue %q; delete it first to bind it to %q", s.Name, old.Queue, s.Queue)
+		}
+		p.add("service", "s/", s.Name, old, ok, s)
+	}
+	p.list("priorities", "p/", b.dir.prios, defs.Priorities)
+	p.list("event_notifications", "n/", b.dir.notify, defs.Notify)
+	p.list("schedules", "t/", b.dir.schedule, defs.Schedules)
+	return p.changes, p.writes, nil
+}
+
+// planner gathers changes and the writes they need.
+type planner struct {
+	changes []broker.Change
+	writes  []entityWrite
+}
+
+func (p *planner) add(kind, field, name string, old any, exists bool, now any) {
+	c := broker.Change{Action: "create", Kind: kind, Name: name}
+	if exists {
+		c.Action = "none"
+		if !reflect.DeepEqual(old, now) {
+			c.Action, c.Detail = "alter", difference(old, now)
+		}
+	}
+	p.changes = append(p.changes, c)
+	if c.Action != "none" {
+		p.writes = append(p.writes, entityWrite{field + name, now})
+	}
+}
+
+func (p *planner) queue(q broker.QueueSettings, old queueEntry, exists bool) {
+	n := len(p.writes)
+	p.add("queue", "q/", q.Name, old.Settings, exists, q)
+	if len(p.writes) > n {
+		p.writes[n].value = queueEntry{Number: old.Number, Settings: q}
+	}
+}
+
+func (p *planner) list(kind, field string, old, now any) {
+	v := reflect.ValueOf(now)
+	if v.Len() == 0 || reflect.DeepEqual(old, now) {
+		return
+	}
+	action := "alter"
+	if reflect.ValueOf(old).Len() == 0 {
+		action = "create"
+	}
+	p.changes = append(p.changes, broker.Change{Action: action, Kind: kind, Name: kind, Detail: fmt.Sprintf("%d entries", v.Len())})
+	p.writes = append(p.writes, entityWrite{field, now})
+}
+
+// difference lists the fields that differ: name old → new.
+func difference(old, now any) string {
+	a, b := reflect.ValueOf(old), reflect.ValueOf(now)
+	var out []string
+	for i := range a.NumField() {
+		x, y := a.Field(i).Interface(), b.Field(i).Interface()
+		if !reflect.DeepEqual(x, y) {
+			out = append(out, fmt.Sprintf("%s %v → %v", a.Type().Field(i).Name, x, y))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// write stores the directory's entries. A new queue gets its number here; numbers are never used again.
+func (b *Broker) write(ctx context.Context, writes []entityWrite) error {
+	if len(writes) == 0 {
+		return nil
+	}
+	var args []any
+	for _, w := range writes {
+		if e, ok := w.value.(queueEntry); ok && e.Number == "" {
+			n, err := b.rdb.Incr(ctx, b.nsKey("queue_number")).Result()
+			if err != nil {
+				return b.fault("apply", err)
+			}
+			e.Number = fmt.Sprintf("%08x", n)
+			w.value = e
+		}
+		j, err := json.Marshal(w.value)
+		if err != nil {
+			return fmt.Errorf("apply: %w", err)
+		}
+		args = append(args, w.field, j)
+	}
+	if err := b.rdb.HSet(ctx, b.nsKey("entities"), args...).Err(); err != nil {
+		return b.fault("apply", err)
+	}
+	if err := b.rdb.Incr(ctx, b.nsKey("version")).Err(); err != nil {
+		return b.fault("apply", err)
+	}
+	_ = b.rdb.Publish(ctx, b.channel(), "v").Err()
+	return b.dir.load(ctx, b)
+}
+
+// configureQueues writes every queue's settings, services and priority rules into its own slot. It is repeated whole, so an
+// apply that was cut short is completed by the next.
+func (b *Broker) configureQueues(ctx context.Context) error {
+	b.dir.mu.RLock()
+	queues := make(map[string]queueEntry, len(b.dir.queues))
+	for n, e := range b.dir.queues {
+		queues[n] = e
+	}
+	services := map[string][]string{}
+	for _, s := range b.dir.services {
+		services[s.Queue] = append(services[s.Queue], s.Name)
+	}
+	prios := b.dir.prios
+	b.dir.mu.RUnlock()
+	names := make([]string, 0, len(queues))
+	for n := range queues {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	for _, n := range names {
+		sort.Strings(services[n])
+		if err := b.configure(ctx, n, queues[n], services[n], prios); err != nil {
+			return err
+		}
+	}
+	for q, list := range services {
+		for _, s := range list {
+			if err := b.rdb.HSet(ctx, b.nsKey("services"), escape(s), escape(q)).Err(); err != nil {
+				return b.fault("apply", err)
+			}
+		}
+	}
+	return nil
+}
+
+func (b *Broker) configure(ctx context.Context, name string, e queueEntry, services []string, prios []broker.PriorityRule) error {
+	q := e.Settings
+	set := []any{
+		"name", escape(name), "maxdel", q.MaxDelivery, "poison", poisonLimit(q.Poison), "pscope", q.Poison.Scope[:1],
+		"ri", q.Retry.Initial.Milliseconds(), "rm", q.Retry.Max.Milliseconds(), "rx", strconv.FormatFloat(q.Retry.Multiplier, 'f', -1, 64),
+		"rj", strconv.FormatFloat(q.Retry.Jitter, 'f', -1, 64), "ttl", q.DefaultTTL.Milliseconds(), "dttl", flag(q.DeadLetterTTL),
+		"retention", flag(q.Retention), "archive", flag(q.Archive), "odl", q.OnDeadLetter, "age", q.PriorityAging.Milliseconds(),
+	}
+	args := append([]any{b.now(), e.Number, len(set) / 2}, set...)
+	args = append(args, len(services))
+	for _, s := range services {
+		args = append(args, escape(s))
+	}
+	args = append(args, len(prios))
+	for _, r := range prios {
+		args = append(args, escape(r.Contract)+"|"+escape(r.Local)+"|"+escape(r.Remote), r.Level)
+	}
+	_, err := b.repeat(ctx, "configure", b.prefix(name)+"meta", args...)
+	return b.fault("configure queue "+name, err)
+}
+
+func poisonLimit(p broker.Poison) int {
+	if !p.On {
+		return 0
+	}
+	return p.Rollbacks
+}
+
+// wakeTargets retries what waited for a service or queue that exists now.
+func (b *Broker) wakeTargets(ctx context.Context, defs broker.Definitions) error {
+	var targets []string
+	for _, s := range defs.Services {
+		targets = append(targets, escape(s.Name))
+	}
+	for _, q := range defs.Queues {
+		targets = append(targets, "queue:"+escape(q.Name))
+	}
+	if len(b.dir.queueNames())*len(targets) > 10_000 { // the transmitter finds them by its own back-off
+		return nil
+	}
+	return b.retryTransmissions(ctx, targets)
+}
+
+// restoreDefinitions applies again what this client applied when it is gone from Redis (a flush): acceptance resumes from the
+// hosts' files (field case 1).
+func (b *Broker) restoreDefinitions(ctx context.Context, rep *broker.KeepReport) error {
+	defs := b.keep.applied
+	if len(defs.Queues) == 0 {
+		return nil
+	}
+	n, err := b.rdb.Exists(ctx, b.prefix(defs.Queues[0].Name)+"meta", b.nsKey("entities")).Result()
+	if b.cluster {
+		n, err = b.rdb.Exists(ctx, b.nsKey("entities")).Result()
+		n *= 2
+	}
+	if err != nil || n == 2 {
+		return b.fault("keep", err)
+	}
+	b.dir.mu.Lock()
+	b.dir.version, b.dir.queues = "", nil
+	b.dir.mu.Unlock()
+	b.keepMu.Unlock()
+	_, err = b.Apply(ctx, defs, false)
+	b.keepMu.Lock()
+	if err != nil {
+		return err
+	}
+	for _, q := range defs.Queues {
+		rep.Repaired = append(rep.Repaired, q.Name)
+		p := b.prefix(q.Name)
+		args := &redis.XAddArgs{Stream: p + "events", MaxLen: 10000, Approx: true, Values: []any{"type", "stream_lost", "queue", escape(q.Name), "time", b.clock().UnixMilli(), "messages", 0}}
+		if err := b.rdb.XAdd(ctx, args).Err(); err != nil {
+			return b.fault("keep", err)
+		}
+	}
+	return nil
+}

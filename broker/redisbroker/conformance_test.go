@@ -1,0 +1,125 @@
+package redisbroker
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"parley/broker/brokertest"
+	"parley/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+func TestConformanceReal(t *testing.T) { brokertest.Run(t, openReal(nil)) }
+
+func TestConformanceEmbedded(t *testing.T) { brokertest.Run(t, openEmbedded(nil)) }
+
+// openReal opens namespaces on the private server of this test binary.
+func openReal(patch func(name, source string) string) brokertest.New {
+	return func(t testing.TB) brokertest.Harness {
+		s := redistest.Shared(t)
+		h, l := newHarness(t, s.URL(), patch)
+		h.Full = func(full bool) { l.full(t, full) }
+		h.StarvePool = func(n int) brokertest.Broker { return l.starved(t, s.Addr(), n) }
+		return h
+	}
+}
+
+// openEmbedded opens an in-process server for each namespace.
+func openEmbedded(patch func(name, source string) string) brokertest.New {
+	return func(t testing.TB) brokertest.Harness {
+		h, _ := newHarness(t, redistest.StartEmbedded(t).URL(), patch)
+		return h
+	}
+}
+
+// lab is what stands behind a Harness.
+type lab struct {
+	opt   Options
+	b     *Broker
+	clock atomic.Int64
+}
+
+func newHarness(t testing.TB, url string, patch func(name, source string) string) (brokertest.Harness, *lab) {
+	l := &lab{}
+	l.clock.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMilli())
+	l.opt = Options{URL: url, Namespace: redistest.Namespace(t), Now: l.clock.Load, PatchScript: patch}
+	l.b = l.open(t)
+	w := &wire{}
+	l.b.rdb.AddHook(w)
+	return brokertest.Harness{
+		Broker:    l.b,
+		Peer:      l.open(t),
+		Advance:   func(d time.Duration) { l.clock.Add(d.Milliseconds()) },
+		LoseReply: w.loseReply,
+		LoseCall:  w.loseCall,
+		HoldCall:  w.hold,
+		Calm:      w.calm,
+		LoseEntry: func(queue, ref string) { l.loseEntry(t, queue, ref) },
+		Spoil:     func(queue string, fields map[string]string) { l.spoil(t, queue, fields) },
+		Flush:     func() { l.do(t, "FLUSHALL") },
+	}, l
+}
+
+func (l *lab) open(t testing.TB) *Broker {
+	t.Helper()
+	b, err := Open(t.Context(), l.opt)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	return b
+}
+
+func (l *lab) do(t testing.TB, args ...any) {
+	t.Helper()
+	if err := l.b.rdb.Do(context.Background(), args...).Err(); err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+}
+
+func (l *lab) loseEntry(t testing.TB, queue, ref string) {
+	lane, id := "5", ref
+	if n, l, ok := strings.Cut(ref, "/"); ok {
+		if lane, id = l, n; l == "t" || l == "e" {
+			lane = "sys"
+		}
+	}
+	l.do(t, "XDEL", l.b.prefix(queue)+"s:"+lane, id)
+}
+
+func (l *lab) spoil(t testing.TB, queue string, fields map[string]string) {
+	args := []any{"XADD", l.b.prefix(queue) + "s:5", "*"}
+	for k, v := range fields {
+		args = append(args, k, v)
+	}
+	l.do(t, args...)
+}
+
+func (l *lab) full(t testing.TB, full bool) {
+	limit := "0"
+	if full {
+		limit = "1"
+	}
+	l.do(t, "CONFIG", "SET", "maxmemory", limit)
+	if full {
+		t.Cleanup(func() { l.do(t, "CONFIG", "SET", "maxmemory", "0") })
+	}
+}
+
+// starved opens one more client with n connections.
+func (l *lab) starved(t testing.TB, addr string, n int) *Broker {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, PoolSize: n, ContextTimeoutEnabled: true})
+	b, err := start(t.Context(), l.opt, rdb, false)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	return b
+}

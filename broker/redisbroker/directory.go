@@ -1,0 +1,235 @@
+package redisbroker
+
+import (
+	"context"
+	"encoding/json"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"parley/broker"
+)
+
+// queueEntry is what the directory holds of a queue.
+type queueEntry struct {
+	Number   string // 8 hex digits: the start of every handle of this queue
+	Settings broker.QueueSettings
+}
+
+// directory is what a client knows of its namespace: {ns}:entities, read again when {ns}:version moved. Looking never blocks
+// on Redis more often than once in refreshEvery, except for a name that is not known.
+type directory struct {
+	mu       sync.RWMutex // guards everything below
+	version  string
+	checked  time.Time
+	queues   map[string]queueEntry
+	byNumber map[string]string
+	services map[string]broker.Service
+	types    map[string]broker.MessageType
+	checks   map[string]checker
+	contract map[string]broker.Contract
+	prios    []broker.PriorityRule
+	notify   []broker.EventNotification
+	schedule []broker.Schedule
+}
+
+const refreshEvery = 5 * time.Second
+
+// load reads the directory when its version moved.
+func (d *directory) load(ctx context.Context, b *Broker) error {
+	v, err := b.rdb.Get(ctx, b.nsKey("version")).Result()
+	if err != nil && err.Error() != "redis: nil" {
+		return b.fault("read the directory", err)
+	}
+	d.mu.RLock()
+	same := d.version == v && d.queues != nil
+	d.mu.RUnlock()
+	if same {
+		d.mu.Lock()
+		d.checked = time.Now()
+		d.mu.Unlock()
+		return nil
+	}
+	all, err := b.rdb.HGetAll(ctx, b.nsKey("entities")).Result()
+	if err != nil {
+		return b.fault("read the directory", err)
+	}
+	return d.fill(v, all)
+}
+
+func (d *directory) fill(version string, all map[string]string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.version, d.checked = version, time.Now()
+	d.queues, d.byNumber = map[string]queueEntry{}, map[string]string{}
+	d.services, d.types, d.contract = map[string]broker.Service{}, map[string]broker.MessageType{}, map[string]broker.Contract{}
+	d.checks = map[string]checker{}
+	d.prios, d.notify, d.schedule = nil, nil, nil
+	for k, v := range all {
+		kind, name, _ := strings.Cut(k, "/")
+		if err := d.add(kind, name, []byte(v)); err != nil {
+			return broker.ErrCorrupt.With("the directory entry %q: %v", k, err)
+		}
+	}
+	return nil
+}
+
+func (d *directory) add(kind, name string, v []byte) error {
+	switch kind {
+	case "q":
+		var e queueEntry
+		if err := json.Unmarshal(v, &e); err != nil {
+			return err
+		}
+		d.queues[name] = e
+		d.byNumber[e.Number] = name
+	case "s":
+		return put(d.services, name, v)
+	case "m":
+		if err := put(d.types, name, v); err != nil {
+			return err
+		}
+		c, err := newChecker(d.types[name])
+		if err != nil {
+			return err
+		}
+		d.checks[name] = c
+	case "c":
+		return put(d.contract, name, v)
+	case "p":
+		return json.Unmarshal(v, &d.prios)
+	case "n":
+		return json.Unmarshal(v, &d.notify)
+	case "t":
+		return json.Unmarshal(v, &d.schedule)
+	}
+	return nil
+}
+
+func put[T any](m map[string]T, name string, v []byte) error {
+	var x T
+	if err := json.Unmarshal(v, &x); err != nil {
+		return err
+	}
+	m[name] = x
+	return nil
+}
+
+// fresh makes sure that what is known is not older than refreshEvery.
+func (d *directory) fresh(ctx context.Context, b *Broker) error {
+	d.mu.RLock()
+	old := time.Since(d.checked) > refreshEvery
+	d.mu.RUnlock()
+	if !old {
+		return nil
+	}
+	return d.load(ctx, b)
+}
+
+// queue returns a queue's entry; a name that is not known is looked for on the server.
+func (b *Broker) queueEntry(ctx context.Context, name string) (queueEntry, error) {
+	if err := b.dir.fresh(ctx, b); err != nil {
+		return queueEntry{}, err
+	}
+	for try := 0; ; try++ {
+		b.dir.mu.RLock()
+		e, ok := b.dir.queues[name]
+		b.dir.mu.RUnlock()
+		if ok {
+			return e, nil
+		}
+		if try == 1 {
+			return e, broker.ErrUnknownEntity.With("there is no queue %q in namespace %q; create it with runtime apply", name, b.ns)
+		}
+		if err := b.dir.load(ctx, b); err != nil {
+			return e, err
+		}
+	}
+}
+
+// service returns a service; a name that is not known is looked for on the server.
+func (b *Broker) service(ctx context.Context, name string) (broker.Service, bool, error) {
+	if err := b.dir.fresh(ctx, b); err != nil {
+		return broker.Service{}, false, err
+	}
+	for try := 0; ; try++ {
+		b.dir.mu.RLock()
+		s, ok := b.dir.services[name]
+		b.dir.mu.RUnlock()
+		if ok || try == 1 {
+			return s, ok, nil
+		}
+		if err := b.dir.load(ctx, b); err != nil {
+			return s, false, err
+		}
+	}
+}
+
+func (d *directory) letter(typ string) string {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if c, ok := d.checks[typ]; ok {
+		return c.letter
+	}
+	return "N"
+}
+
+func (d *directory) queueNames() []string {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	names := make([]string, 0, len(d.queues))
+	for n := range d.queues {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// queueOfHandle returns the queue a conversation handle belongs to: its first 8 digits are the queue's number.
+func (b *Broker) queueOfHandle(ctx context.Context, handle string) (string, error) {
+	if handle == "" {
+		return "", broker.ErrHandleMissing
+	}
+	if !validHandle(handle) {
+		return "", broker.ErrUnknownConversation.With("%q is not a conversation handle", handle)
+	}
+	for try := 0; ; try++ {
+		b.dir.mu.RLock()
+		q, ok := b.dir.byNumber[handle[:8]]
+		b.dir.mu.RUnlock()
+		if ok {
+			return q, nil
+		}
+		if try == 1 {
+			return "", broker.ErrUnknownConversation.With("no queue of namespace %q has number %s", b.ns, handle[:8])
+		}
+		if err := b.dir.load(ctx, b); err != nil {
+			return "", err
+		}
+	}
+}
+
+func validHandle(h string) bool {
+	if len(h) != 36 {
+		return false
+	}
+	for i := range 36 {
+		c := h[i]
+		if i == 8 || i == 13 || i == 18 || i == 23 {
+			if c != '-' {
+				return false
+			}
+		} else if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// stale makes the next look ask the server.
+func (d *directory) stale() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.checked = time.Time{}
+}

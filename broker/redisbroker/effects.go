@@ -1,0 +1,177 @@
+package redisbroker
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley/broker"
+	"parley/broker/cronspec"
+)
+
+// encodeEffects adds the effects of unit number u to the call; the forms are those of scripts/lib/effects.lua.
+func (b *Broker) encodeEffects(ctx context.Context, c *turnCall, u int, queue string, unit *broker.Unit, effects []broker.Effect) error {
+	var handles []string
+	for i := range effects {
+		if effects[i].Kind == broker.EffectSend {
+			handles = append(handles, effects[i].Conversation)
+		}
+	}
+	var info map[string]*epInfo
+	if len(handles) > 0 {
+		var err error
+		if info, err = b.endpointInfo(ctx, b.prefix(queue), handles); err != nil {
+			return err
+		}
+	}
+	for i := range effects {
+		args, err := b.encodeEffect(&effects[i], unit, info)
+		if err != nil {
+			return err
+		}
+		c.effects = append(c.effects, u)
+		c.effects = append(c.effects, args...)
+		c.neffects++
+	}
+	return nil
+}
+
+func (b *Broker) encodeEffect(e *broker.Effect, unit *broker.Unit, info map[string]*epInfo) ([]any, error) {
+	group := ""
+	if unit != nil {
+		group = unit.Group
+	}
+	switch e.Kind {
+	case broker.EffectSend:
+		code, text := b.dir.invalid(e.Message.Type, e.Message.Body, info[e.Conversation] != nil && info[e.Conversation].role == "T")
+		return []any{"S", e.Conversation, encodeRest(&e.Message, e.Message.MessageID), e.Message.Body, code, text}, nil
+	case broker.EffectSendTo:
+		return b.encodeSendTo(e), nil
+	case broker.EffectBegin:
+		return encodeBegin(e), nil
+	case broker.EffectEnd:
+		code := ""
+		if e.Code != 0 {
+			code = strconv.Itoa(e.Code)
+		}
+		return []any{"E", e.Conversation, code, strings.ToValidUTF8(e.Text, "\uFFFD"), flag(e.Cleanup)}, nil
+	case broker.EffectTimer:
+		return b.encodeTimer(e)
+	case broker.EffectCancelTimer:
+		return []any{"X", e.Conversation}, nil
+	case broker.EffectMove:
+		return []any{"M", e.Conversation, "g:" + e.Group}, nil
+	case broker.EffectPutState:
+		return []any{"P", group, escape(e.Key), e.Value}, nil
+	case broker.EffectDeleteState:
+		return []any{"Z", group, escape(e.Key)}, nil
+	}
+	return nil, broker.ErrNotAvailable.With("effect %d", e.Kind)
+}
+
+func flag(on bool) string {
+	if on {
+		return "1"
+	}
+	return "0"
+}
+
+func (b *Broker) encodeSendTo(e *broker.Effect) []any {
+	m := &e.Message
+	id := m.MessageID
+	if id == "" {
+		id = b.producer + "-" + strconv.FormatInt(idCounter.Add(1), 36)
+	}
+	owner := ""
+	if m.SessionID != "" {
+		owner = "s:" + escape(m.SessionID)
+	}
+	return []any{"Q", escape(e.Queue), owner, msArg(m.TTL), msArg(m.Delay), encodeRest(m, id), m.Body}
+}
+
+func encodeBegin(e *broker.Effect) []any {
+	group := e.Group
+	if group == "" {
+		group = e.Conversation
+	}
+	contract := e.Contract
+	if contract == "" {
+		contract = broker.ContractDefault
+	}
+	life := e.Lifetime
+	if life == 0 {
+		life = broker.DefaultLifetime
+	}
+	ms := ""
+	if life != broker.Forever {
+		ms = strconv.FormatInt(life.Milliseconds(), 10)
+	}
+	return []any{"B", e.Conversation, escape(e.From), escape(e.To), escape(contract), "g:" + group, ms, ""}
+}
+
+// encodeTimer gives a delay as +ms, counted by the script on Redis's clock; a cron spec as the next instant.
+func (b *Broker) encodeTimer(e *broker.Effect) ([]any, error) {
+	if e.Cron == "" {
+		if e.After < 0 || e.After > broker.MaxLifetime {
+			return nil, broker.ErrTimerValue.With("%v; use 0s to 2147483647s", e.After)
+		}
+		if e.After == 0 {
+			return []any{"X", e.Conversation}, nil
+		}
+		return []any{"T", e.Conversation, "+" + strconv.FormatInt(ceilMS(e.After), 10), ""}, nil
+	}
+	next, err := nextCron(e.Cron, e.Zone, b.clock())
+	if err != nil {
+		return nil, err
+	}
+	return []any{"T", e.Conversation, strconv.FormatInt(next.UnixMilli(), 10), escape(e.Cron) + "|" + escape(e.Zone)}, nil
+}
+
+func ceilMS(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
+
+// clock is the best this side knows of Redis's clock: the test clock, or its own.
+func (b *Broker) clock() time.Time {
+	if b.opt.Now != nil {
+		if ms := b.opt.Now(); ms != 0 {
+			return time.UnixMilli(ms)
+		}
+	}
+	return time.Now()
+}
+
+func nextCron(spec, zone string, after time.Time) (time.Time, error) {
+	s, err := cronspec.Parse(spec, zone)
+	if err != nil {
+		return time.Time{}, broker.ErrTimerValue.With("%v", err)
+	}
+	next, _ := s.Next(after)
+	if next.IsZero() {
+		return time.Time{}, broker.ErrTimerValue.With("cron spec %q never fires", spec)
+	}
+	return next, nil
+}
+
+// effectError turns a script's refusal into an error of the catalogue.
+func effectError(code string) error {
+	for _, e := range []*broker.Error{
+		broker.ErrConversationEnded, broker.ErrUnknownConversation, broker.ErrConversationState, broker.ErrSendRetention, broker.ErrUnknownService,
+		broker.ErrGroupService, broker.ErrTimerBeyondLifetime, broker.ErrTimerState, broker.ErrMoveState, broker.ErrMoveTarget,
+	} {
+		if code == strconv.Itoa(e.Number) {
+			return e
+		}
+	}
+	switch code {
+	case broker.ErrGroupLocked.Reason:
+		return broker.ErrGroupLocked
+	case broker.ErrUnknownEntity.Reason:
+		return broker.ErrUnknownEntity.With("a queue that a handler sends to")
+	case broker.ErrNoState.Reason:
+		return broker.ErrNoState
+	case "LOST":
+		return broker.ErrLockLost
+	}
+	return fmt.Errorf("the broker refused an effect: %s", code)
+}

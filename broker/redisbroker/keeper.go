@@ -1,0 +1,245 @@
+package redisbroker
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"parley/broker"
+)
+
+// keepState is what the keeper of this client remembers between passes.
+type keepState struct {
+	next    map[string]int64 // prefix → next due ms as far as known
+	last    time.Time        // of the last full sweep
+	applied broker.Definitions
+	remade  bool
+	hintMu  sync.Mutex // guards hints
+	hints   map[string]int64
+}
+
+const (
+	sweepEvery  = 5 * time.Second
+	dueAtOnce   = 500 // of each kind in one script
+	keepWorkers = 1
+)
+
+// hintDue notes that something of prefix is due at ms: published by the script that arranged it.
+func (b *Broker) hintDue(prefix string, ms int64) {
+	b.keep.hintMu.Lock()
+	defer b.keep.hintMu.Unlock()
+	if b.keep.hints == nil {
+		b.keep.hints = map[string]int64{}
+	}
+	if old, ok := b.keep.hints[prefix]; !ok || ms < old {
+		b.keep.hints[prefix] = ms
+	}
+}
+
+// Keep implements broker.Keeper. Queues with something due, as far as is known, are looked at; all of them every sweepEvery.
+func (b *Broker) Keep(ctx context.Context) (broker.KeepReport, error) {
+	b.keepMu.Lock()
+	defer b.keepMu.Unlock()
+	if b.keep.next == nil {
+		b.keep.next = map[string]int64{}
+	}
+	b.hub.mu.Lock()
+	b.hub.start()
+	b.hub.mu.Unlock()
+	var rep broker.KeepReport
+	if err := b.dir.fresh(ctx, b); err != nil {
+		return rep, err
+	}
+	if err := b.restoreDefinitions(ctx, &rep); err != nil {
+		return rep, err
+	}
+	for _, p := range b.dueQueues() {
+		if err := b.keepQueue(ctx, p, &rep); err != nil {
+			return rep, err
+		}
+	}
+	rep.Next = b.nextDue()
+	return rep, nil
+}
+
+// dueQueues returns the prefixes to look at now.
+func (b *Broker) dueQueues() []string {
+	b.keep.hintMu.Lock()
+	for p, ms := range b.keep.hints {
+		if old, ok := b.keep.next[p]; !ok || old == 0 || ms < old {
+			b.keep.next[p] = ms
+		}
+	}
+	b.keep.hints = nil
+	b.keep.hintMu.Unlock()
+	now := b.clock()
+	sweep := b.opt.Now != nil || now.Sub(b.keep.last) >= sweepEvery
+	if sweep {
+		b.keep.last = now
+	}
+	var out []string
+	for _, name := range b.dir.queueNames() {
+		p := b.prefix(name)
+		due := b.keep.next[p]
+		if sweep || due != 0 && due <= now.UnixMilli() {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (b *Broker) nextDue() time.Time {
+	var t int64
+	for _, ms := range b.keep.next {
+		if ms != 0 && (t == 0 || ms < t) {
+			t = ms
+		}
+	}
+	if t == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(t)
+}
+
+// keepQueue does everything one queue has due: promotions, dead readers (its sub-queues' too), transmissions.
+func (b *Broker) keepQueue(ctx context.Context, prefix string, rep *broker.KeepReport) error {
+	next, promoted, err := b.dueAll(ctx, prefix, rep)
+	if err != nil {
+		return err
+	}
+	b.keep.next[prefix] = next
+	rep.Promoted += promoted
+	for _, sub := range []string{"d:", "t:"} {
+		n, _, err := b.dueAll(ctx, prefix+sub, rep)
+		if err != nil {
+			return err
+		}
+		if n != 0 && (b.keep.next[prefix] == 0 || n < b.keep.next[prefix]) {
+			b.keep.next[prefix] = n
+		}
+	}
+	if err := b.checkGroups(ctx, prefix, rep); err != nil {
+		return err
+	}
+	at, err := b.transmitAll(ctx, prefix, rep)
+	if at != 0 && (b.keep.next[prefix] == 0 || at < b.keep.next[prefix]) {
+		b.keep.next[prefix] = at
+	}
+	return err
+}
+
+// promote makes what is due deliverable, without a host: receive, peek and counts are right by themselves.
+func (b *Broker) promote(ctx context.Context, prefix string) error {
+	var rep broker.KeepReport
+	_, _, err := b.dueAll(ctx, prefix, &rep)
+	return err
+}
+
+// dueAll calls due until nothing more is due, reaps the dead readers it names, and re-arms repeating timers.
+func (b *Broker) dueAll(ctx context.Context, prefix string, rep *broker.KeepReport) (next int64, promoted int, err error) {
+	for {
+		a, err := b.repeatStrings(ctx, "due", prefix+"meta", b.now(), b.direct(), dueAtOnce)
+		if err != nil {
+			return 0, promoted, err
+		}
+		if len(a) < 4 {
+			return 0, promoted, nil
+		}
+		next, _ = strconv.ParseInt(a[0], 10, 64)
+		n, _ := strconv.Atoi(a[1])
+		promoted += n
+		dead, _ := strconv.Atoi(a[3])
+		for _, name := range a[4 : 4+dead] {
+			if err := b.reap(ctx, prefix, name, rep); err != nil {
+				return next, promoted, err
+			}
+		}
+		if err := b.rearm(ctx, prefix, a[4+dead:]); err != nil {
+			return next, promoted, err
+		}
+		if a[2] != "1" && dead == 0 {
+			return next, promoted, nil
+		}
+	}
+}
+
+func (b *Broker) direct() string {
+	if b.cluster {
+		return ""
+	}
+	return "d"
+}
+
+// reap counts and frees what a dead reader held.
+func (b *Broker) reap(ctx context.Context, prefix, name string, rep *broker.KeepReport) error {
+	lock := strings.HasPrefix(name, "p:")
+	a, err := b.repeatStrings(ctx, "reap", prefix+"meta", b.now(), name, b.direct(), flag(lock))
+	if err != nil {
+		return err
+	}
+	for i := 1; i+3 < len(a); i += 4 {
+		d := broker.DeadAttempt{Queue: b.queueOf(prefix), Reader: name, Uncertain: a[i+3] == "uncertain"}
+		d.Message = b.decodeHead(a[i], a[i+1])
+		n, _, _ := strings.Cut(a[i+2], ",")
+		d.Message.DeliveryCount, _ = strconv.Atoi(n)
+		switch a[i+3] {
+		case "bury":
+			d.Consequence = broker.DeadLettered
+		case "trip":
+			d.Consequence = broker.QueueTurned
+		default:
+			d.Consequence = broker.RolledBack
+		}
+		rep.DeadReaders = append(rep.DeadReaders, d)
+	}
+	return nil
+}
+
+// decodeHead decodes a header without its body.
+func (b *Broker) decodeHead(ref, head string) broker.Message {
+	m, _ := b.decode(ref, head, make([]byte, max(0, bodyLen(head))))
+	m.Body = nil
+	return m
+}
+
+// rearm sets the next firing of repeating timers: triples of handle, spec|zone, planned instant.
+func (b *Broker) rearm(ctx context.Context, prefix string, fired []string) error {
+	for i := 0; i+2 < len(fired); i += 3 {
+		spec, zone, _ := strings.Cut(fired[i+1], "|")
+		planned := msTime(fired[i+2])
+		after := planned
+		if now := b.clock(); now.After(after) {
+			after = now // overdue after downtime: once, now; missed firings are not made up (decisions, Timers)
+		}
+		next, err := nextCron(unescape(spec), unescape(zone), after)
+		if err != nil {
+			b.opt.Log("a repeating timer stops", "conversation", fired[i], "error", err)
+			continue
+		}
+		_, err = b.repeat(ctx, "work", prefix+"meta", b.now(), b.direct(), escape(b.ns), 1, 1, "T", fired[i], next.UnixMilli(), fired[i+1])
+		if err != nil {
+			return b.fault("arm a repeating timer", err)
+		}
+	}
+	return nil
+}
+
+// checkGroups repairs lanes that lost their consumer group (field case 1 C).
+func (b *Broker) checkGroups(ctx context.Context, prefix string, rep *broker.KeepReport) error {
+	_, err := b.rdb.XPending(ctx, prefix+"s:5", "w").Result()
+	if err == nil || !strings.Contains(err.Error(), "NOGROUP") {
+		return nil
+	}
+	if ok, err := b.rdb.Exists(ctx, prefix+"meta").Result(); err != nil || ok == 0 {
+		return err
+	}
+	rep.Repaired = append(rep.Repaired, b.queueOf(prefix))
+	return b.rebuild(ctx, prefix)
+}
+
+func (b *Broker) rebuild(ctx context.Context, prefix string) error {
+	_, err := b.repeat(ctx, "rebuild", prefix+"meta", b.now())
+	return b.fault("rebuild "+b.queueOf(prefix), err)
+}

@@ -1,0 +1,235 @@
+package redisbroker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"parley/broker"
+)
+
+// Options configures Open. The zero value of each field is its default.
+type Options struct {
+	// URL of the server: redis://[user:password@]host:port[/db], rediss:// for TLS, redis-cluster:// for a Cluster (several
+	// addresses joined by commas), redis-sentinel://host:port,…/master. Defaults to redis://127.0.0.1:6379.
+	URL string
+	// Namespace separates systems on one server. Defaults to "default".
+	Namespace string
+	// ClientName is shown by CLIENT LIST and is part of reader names. Defaults to the host's name.
+	ClientName string
+	// AllowEviction accepts a server that may evict keys.
+	AllowEviction bool
+	// Log takes the broker's warnings. Defaults to nothing.
+	Log func(msg string, args ...any)
+
+	// Now overrides the server's clock in scripts, in milliseconds; 0 means the server's. Tests only.
+	Now func() int64
+	// Fault is asked after each script call whether its reply is lost. Tests only.
+	Fault func(script string) Fault
+	// PatchScript may change the text of a script before it is loaded. Tests of the tests only.
+	PatchScript func(name, source string) string
+}
+
+// Fault is what a test makes happen to one call.
+type Fault uint8
+
+// The faults.
+const (
+	NoFault   Fault = iota
+	LoseCall        // the call never reaches the server
+	LoseReply       // the server executes it, the reply is lost
+)
+
+// Broker implements every role of package broker. Safe for concurrent use.
+type Broker struct {
+	opt      Options
+	rdb      redis.UniversalClient
+	ns       string
+	boot     string // this incarnation, unique in the namespace
+	producer string
+	cluster  bool
+	embedded *miniredis.Miniredis
+	scripts  map[string]*script
+	dir      directory
+	readerN  atomic.Int64
+	sendMu   sync.Mutex // guards senders
+	senders  map[string]*sender
+	eps      epCache
+	keepMu   sync.Mutex // guards keep
+	keep     keepState
+	hub      *hub
+}
+
+const (
+	dialTimeout  = 2 * time.Second
+	callTimeout  = 5 * time.Second
+	maxCallTries = 3
+)
+
+// Open connects to a server, checks that it can be used (version, eviction policy) and loads the scripts.
+//
+// Errors: broker.ErrUnreachable when it does not answer or refuses the credentials (the password is never part of the text),
+// broker.ErrEviction, broker.ErrInvalid for a URL or namespace that cannot be understood.
+func Open(ctx context.Context, opt Options) (*Broker, error) {
+	if opt.URL == "" {
+		opt.URL = "redis://127.0.0.1:6379"
+	}
+	u, cluster, err := parseURL(opt.URL)
+	if err != nil {
+		return nil, err
+	}
+	u.ClientName = cleanName(opt.ClientName)
+	u.MaxRetries = -1 // an automatic retry doubles what is not idempotent (M6)
+	u.DialTimeout = dialTimeout
+	u.DialerRetries = 1
+	u.ReadTimeout = callTimeout
+	u.WriteTimeout = callTimeout
+	u.ContextTimeoutEnabled = true
+	u.PoolSize = 32
+	u.DisableIdentity = true
+	var rdb redis.UniversalClient
+	if cluster {
+		u.IsClusterMode = true
+		rdb = redis.NewUniversalClient(u)
+	} else {
+		rdb = redis.NewUniversalClient(u)
+	}
+	b, err := start(ctx, opt, rdb, cluster)
+	if err != nil {
+		_ = rdb.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// OpenEmbedded starts an in-process server and connects to it. It keeps nothing: when the Broker is closed, or the process
+// ends, everything is gone.
+func OpenEmbedded(ctx context.Context, opt Options) (*Broker, error) {
+	m := miniredis.NewMiniRedis()
+	if err := m.Start(); err != nil {
+		return nil, fmt.Errorf("start the embedded server: %w", err)
+	}
+	opt.URL = "redis://" + m.Addr()
+	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), MaxRetries: -1, DisableIdentity: true, PoolSize: 32, Protocol: 2})
+	b, err := start(ctx, opt, rdb, false)
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	b.embedded = m
+	return b, nil
+}
+
+// Embedded reports whether the server is the in-process one, which keeps nothing.
+func (b *Broker) Embedded() bool { return b.embedded != nil }
+
+// URL returns the server's URL without credentials.
+func (b *Broker) URL() string { return redact(b.opt.URL) }
+
+// Namespace returns the namespace.
+func (b *Broker) Namespace() string { return b.ns }
+
+// Close closes the connections. Readers must be closed before.
+func (b *Broker) Close() error {
+	b.hub.close()
+	err := b.rdb.Close()
+	if b.embedded != nil {
+		b.embedded.Close()
+	}
+	return err
+}
+
+func start(ctx context.Context, opt Options, rdb redis.UniversalClient, cluster bool) (*Broker, error) {
+	if opt.Namespace == "" {
+		opt.Namespace = "default"
+	}
+	if err := broker.CheckNamespace(opt.Namespace); err != nil {
+		return nil, err
+	}
+	if opt.Log == nil {
+		opt.Log = func(string, ...any) {}
+	}
+	if opt.ClientName == "" {
+		opt.ClientName, _ = os.Hostname()
+	}
+	b := &Broker{opt: opt, rdb: rdb, ns: opt.Namespace, cluster: cluster, senders: map[string]*sender{}, producer: rand.Text()[:12]}
+	b.hub = newHub(b)
+	if err := rdb.Ping(ctx).Err(); err != nil {
+		return nil, b.fault("connect", err)
+	}
+	if !cluster {
+		if info, err := rdb.Info(ctx, "cluster").Result(); err == nil && strings.Contains(info, "cluster_enabled:1") {
+			return nil, broker.ErrInvalid.With("the server at %s is a Cluster: use redis-cluster:// in the URL", redact(opt.URL))
+		}
+	}
+	if err := b.checkEviction(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.loadScripts(ctx); err != nil {
+		return nil, err
+	}
+	n, err := rdb.Incr(ctx, b.nsKey("boot")).Result()
+	if err != nil {
+		return nil, b.fault("connect", err)
+	}
+	b.boot = fmt.Sprintf("r:%s:%d", cleanName(opt.ClientName), n)
+	return b, b.dir.load(ctx, b)
+}
+
+func (b *Broker) checkEviction(ctx context.Context) error {
+	v, err := b.rdb.ConfigGet(ctx, "maxmemory-policy").Result()
+	if err != nil || b.opt.AllowEviction { // the embedded server and managed ones have no CONFIG
+		return nil
+	}
+	if p := v["maxmemory-policy"]; p != "" && p != "noeviction" {
+		return broker.ErrEviction.With("maxmemory-policy is %s at %s", p, redact(b.opt.URL))
+	}
+	return nil
+}
+
+// fault turns an error of the client into one of the catalogue, naming the server but never a password.
+func (b *Broker) fault(op string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	var be *broker.Error
+	if errors.As(err, &be) {
+		return err
+	}
+	msg := err.Error()
+	switch {
+	case strings.HasPrefix(msg, "OOM ") || strings.Contains(msg, "used memory > 'maxmemory'"):
+		return broker.ErrQuota.With("%s: redis out of memory at %s; raise maxmemory or drain", op, redact(b.opt.URL))
+	case strings.HasPrefix(msg, "NOAUTH"), strings.HasPrefix(msg, "WRONGPASS"), strings.Contains(msg, "AUTH"), strings.HasPrefix(msg, "NOPERM"):
+		return broker.ErrUnreachable.With("%s: %s refuses the credentials; check the user and the password of --redis", op, redact(b.opt.URL))
+	}
+	var ne net.Error
+	if errors.As(err, &ne) || isTransport(err) {
+		return broker.ErrUnreachable.With("%s: no answer from %s; is Redis running there?", op, redact(b.opt.URL))
+	}
+	return fmt.Errorf("%s: %w", op, err)
+}
+
+func cleanName(s string) string {
+	f := func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
+			return r
+		}
+		return '_'
+	}
+	if s == "" {
+		return "parley"
+	}
+	return strings.Map(f, s)
+}

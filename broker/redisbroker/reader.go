@@ -1,0 +1,236 @@
+package redisbroker
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"parley/broker"
+)
+
+// reader implements broker.Reader: one name, its units, and the repair of unknown outcomes.
+type reader struct {
+	b      *Broker
+	queue  string
+	prefix string
+	key    string
+	slots  int
+	lease  time.Duration
+	flags  string
+	mu     sync.Mutex // guards name and gone: Renew may run beside a Turn that resumes
+	name   string
+	gone   bool
+	held   map[uint64]*held
+	nextID uint64
+	runs   map[string]int // units in a row of a group, for fairness
+	// withState says whether the units of the reply being read carry state.
+	withState bool
+}
+
+// held is a unit this reader has, with what settling it needs.
+type held struct {
+	unit  *broker.Unit
+	atts  bool // its messages have stored counts, to be dropped at commit
+	alone bool // uncertain: nothing else may go into its slot
+	bytes int
+}
+
+// hotRun is how many units of one group a reader takes in a row before it lets others have a turn.
+const hotRun = 64
+
+// OpenReader implements broker.Readers.
+func (b *Broker) OpenReader(ctx context.Context, queue string, opt broker.ReaderOptions) (broker.Reader, error) {
+	if _, err := b.queueEntry(ctx, queue); err != nil {
+		return nil, err
+	}
+	if opt.Lease <= 0 {
+		opt.Lease = broker.DefaultLease
+	}
+	limit := opt.Limit
+	if limit <= 0 {
+		limit = opt.Slots
+	}
+	r := b.newReader(b.prefix(queue), queue, opt.Lease)
+	if !opt.NoState {
+		r.flags += "s"
+	}
+	for range maxCallTries {
+		v, err := b.run(ctx, "register", r.key, b.now(), r.name, opt.Lease.Milliseconds(), opt.Slots, limit)
+		if isTransport(err) { // the orphan, if there is one, holds nothing and expires
+			r.name = b.nextName()
+			continue
+		}
+		if err != nil {
+			return nil, b.fault("open a reader on "+queue, err)
+		}
+		switch s, _ := v.(string); s {
+		case "NOENT":
+			return nil, broker.ErrUnknownEntity.With("queue %q is gone from Redis", queue)
+		case "OFF":
+			return nil, broker.ErrQueueDisabled.With("queue %q", queue)
+		case "EXISTS":
+			r.name = b.nextName()
+		default:
+			r.slots, err = strconv.Atoi(s)
+			if err != nil || r.slots == 0 {
+				return nil, err
+			}
+			return r, nil
+		}
+	}
+	return nil, broker.ErrUnreachable.With("open a reader on queue %q", queue)
+}
+
+func (b *Broker) newReader(prefix, queue string, lease time.Duration) *reader {
+	r := &reader{
+		b: b, queue: queue, prefix: prefix, key: prefix + "meta", lease: lease, name: b.nextName(), held: map[uint64]*held{},
+		runs: map[string]int{},
+	}
+	if !b.cluster {
+		r.flags = "d"
+	}
+	return r
+}
+
+func (b *Broker) nextName() string { return fmt.Sprintf("%s:%d", b.boot, b.readerN.Add(1)) }
+
+// Name implements broker.Reader.
+func (r *reader) Name() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.name
+}
+
+// Slots implements broker.Reader.
+func (r *reader) Slots() int { return r.slots }
+
+// Turn implements broker.Reader.
+func (r *reader) Turn(ctx context.Context, req broker.TurnRequest) (broker.TurnReply, error) {
+	if r.isGone() {
+		return broker.TurnReply{}, broker.ErrReaderClosed
+	}
+	final := make(map[uint64]broker.SettleResult, len(req.Settle))
+	pending := req.Settle
+	for {
+		rep, err := r.once(ctx, req, pending)
+		if err == nil {
+			return mergeResults(req.Settle, final, rep), nil
+		}
+		if !isTransport(err) || ctx.Err() != nil && len(pending) == 0 {
+			return broker.TurnReply{}, r.failed(err)
+		}
+		still, err := r.resume(ctx)
+		if err != nil {
+			return broker.TurnReply{}, r.failed(err)
+		}
+		var open []broker.Settlement
+		for _, s := range pending {
+			if still[s.Unit.ID] {
+				open = append(open, s)
+			} else { // the call had been executed: it is settled
+				delete(r.held, s.Unit.ID)
+				final[s.Unit.ID] = broker.SettleResult{Unit: s.Unit, Consequence: presumed(s.Verdict)}
+			}
+		}
+		pending = open
+	}
+}
+
+// presumed is what a settlement whose reply was lost led to, as far as can be said.
+func presumed(v broker.Verdict) broker.Consequence {
+	switch v {
+	case broker.VerdictRollback:
+		return broker.RolledBack
+	case broker.VerdictDeadLetter:
+		return broker.DeadLettered
+	case broker.VerdictRelease:
+		return broker.Released
+	}
+	return broker.Committed
+}
+
+func mergeResults(settle []broker.Settlement, final map[uint64]broker.SettleResult, rep broker.TurnReply) broker.TurnReply {
+	if len(final) == 0 {
+		return rep
+	}
+	for _, x := range rep.Results {
+		final[x.Unit.ID] = x
+	}
+	rep.Results = rep.Results[:0]
+	for _, s := range settle {
+		rep.Results = append(rep.Results, final[s.Unit.ID])
+	}
+	return rep
+}
+
+func (r *reader) isGone() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gone
+}
+
+// failed ends the reader's life on this side: whatever it held is lost to it.
+func (r *reader) failed(err error) error {
+	r.mu.Lock()
+	r.gone = true
+	r.mu.Unlock()
+	return r.b.fault("turn on queue "+r.queue, err)
+}
+
+// once makes one turn call.
+func (r *reader) once(ctx context.Context, req broker.TurnRequest, settle []broker.Settlement) (broker.TurnReply, error) {
+	args, order, err := r.turnArgs(ctx, req, settle)
+	if err != nil {
+		return broker.TurnReply{}, err
+	}
+	v, err := r.b.run(ctx, "turn", r.key, args...)
+	if err != nil {
+		return broker.TurnReply{}, err
+	}
+	s, _ := v.(string)
+	switch s {
+	case "FENCED", "EXISTS":
+		return broker.TurnReply{}, broker.ErrLockLost.With("reader %s of queue %q outlived its lease", r.name, r.queue)
+	case "NOENT":
+		return broker.TurnReply{}, broker.ErrUnknownEntity.With("queue %q is gone from Redis", r.queue)
+	}
+	rep, err := r.parse(ctx, s, settle, order)
+	if err != nil {
+		return rep, err
+	}
+	return rep, nil
+}
+
+// Renew implements broker.Reader.
+func (r *reader) Renew(ctx context.Context) error {
+	r.mu.Lock()
+	name, gone := r.name, r.gone
+	r.mu.Unlock()
+	if gone {
+		return broker.ErrReaderClosed
+	}
+	v, err := r.b.repeat(ctx, "renew", r.key, r.b.now(), name, r.lease.Milliseconds())
+	if err != nil {
+		return r.b.fault("renew the lease on "+r.queue, err)
+	}
+	if v == "FENCED" && r.Name() == name {
+		return broker.ErrLockLost.With("reader %s of queue %q", name, r.queue)
+	}
+	return nil
+}
+
+// Close implements broker.Reader.
+func (r *reader) Close(ctx context.Context) error {
+	r.mu.Lock()
+	gone, name := r.gone, r.name
+	r.gone = true
+	r.mu.Unlock()
+	r.held = map[uint64]*held{}
+	if gone {
+		return nil
+	}
+	_, err := r.b.repeat(ctx, "release", r.key, r.b.now(), name)
+	return r.b.fault("release a reader of "+r.queue, err)
+}

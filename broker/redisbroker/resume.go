@@ -1,0 +1,68 @@
+package redisbroker
+
+import (
+	"context"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley/broker"
+)
+
+// resume takes the reader on under a new name after a call whose outcome is unknown, and returns which of its units it still
+// holds. It tries until the lease must have ended.
+func (r *reader) resume(ctx context.Context) (map[uint64]bool, error) {
+	ids := make([]uint64, 0, len(r.held))
+	for id := range r.held {
+		ids = append(ids, id)
+	}
+	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
+	next := r.b.nextName()
+	args := []any{r.b.now(), r.Name(), next, r.lease.Milliseconds(), len(ids)}
+	for _, id := range ids {
+		u := r.held[id].unit
+		args = append(args, u.Slot, joinRefs(u), u.Group)
+	}
+	// The caller may have given up waiting, but the outcome must be known all the same.
+	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.lease)
+	defer cancel()
+	for try := 1; ; try++ {
+		v, err := r.b.run(cctx, "resume", r.key, args...)
+		if err == nil {
+			return r.resumed(next, ids, toStrings(v))
+		}
+		if !isTransport(err) || cctx.Err() != nil {
+			return nil, err
+		}
+		pauseFor(cctx, time.Duration(min(try, 10))*50*time.Millisecond)
+	}
+}
+
+func (r *reader) resumed(next string, ids []uint64, ans []string) (map[uint64]bool, error) {
+	if len(ans) == 0 || ans[0] != "OK" {
+		return nil, broker.ErrLockLost.With("reader %s of queue %q outlived its lease", r.Name(), r.queue)
+	}
+	r.mu.Lock()
+	r.name = next
+	r.mu.Unlock()
+	still := map[uint64]bool{}
+	for _, s := range ans[1:] {
+		i, err := strconv.Atoi(s)
+		if err == nil && i >= 1 && i <= len(ids) {
+			still[ids[i-1]] = true
+		}
+	}
+	return still, nil
+}
+
+func joinRefs(u *broker.Unit) string {
+	if len(u.Messages) == 1 {
+		return u.Messages[0].Ref
+	}
+	refs := make([]string, len(u.Messages))
+	for i := range u.Messages {
+		refs[i] = u.Messages[i].Ref
+	}
+	return strings.Join(refs, ",")
+}

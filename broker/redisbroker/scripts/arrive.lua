@@ -1,0 +1,45 @@
+-- arrive: the target's side of a transmission: store one entry once, whoever sends it and however often (H14–H17).
+-- lib: base entry lock attempt dialog retain transmit
+-- KEYS 1: meta of the target queue.
+-- ARGV 1: now in ms, '' for the server's  2: source (its prefix and stream)  3: entry id  4: kind: Q, or a dialog kind
+--   5: for Q owner; else sender's handle  6: Q ttl; else its role  7: Q delay; else its service  8: to  9: handle here when the sender
+--   is the target  10: contract  11: expires  12: conversation seq  13: rest  14: body  15: code of an invalid body, ''  16: M: only mark it
+-- RETURNS stored, known, dropped, bounce, skipped, marked; refused and a status text; NOENT.
+local now = clock(ARGV[1])
+local c = open(sub(KEYS[1], 1, -5))
+if not c then return {'NOENT'} end
+local P, src, id = c.P, ARGV[2], ARGV[3]
+local function cmp(a, b)
+  local am, as = string.match(a, '^(%d+)-(%d+)$')
+  local bm, bs = string.match(b, '^(%d+)-(%d+)$')
+  if am ~= bm then return tonumber(am) < tonumber(bm) and -1 or 1 end
+  if as ~= bs then return tonumber(as) < tonumber(bs) and -1 or 1 end
+  return 0
+end
+local hw = call('HGET', P .. 'hw', src)
+if hw and cmp(id, hw) <= 0 then
+  return {call('HGET', P .. 'skip', src) == id and 'skipped' or 'known'}
+end
+if ARGV[16] == 'M' then
+  call('HSET', P .. 'hw', src, id)
+  call('HSET', P .. 'skip', src, id)
+  return {'marked'}
+end
+local how, why
+if ARGV[4] == 'Q' then
+  if not can_send(c) then return {'refused', 'the queue ' .. c.name .. ' is off'} end
+  if ARGV[7] ~= '' then
+    append_scheduled(c, now + tonumber(ARGV[7]), ARGV[5], ARGV[6], ARGV[13], ARGV[14])
+  else
+    append_plain(c, now, ARGV[5], ARGV[6], ARGV[13], ARGV[14])
+  end
+  how = 'stored'
+else
+  if call('HEXISTS', P .. 'svc', ARGV[8]) == 0 then return {'refused', 'the queue ' .. c.name .. ' does not serve ' .. ARGV[8]} end
+  how, why = arrive(c, now, {from = ARGV[5], role = ARGV[6], svc = ARGV[7], to = ARGV[8], toh = ARGV[9], contract = ARGV[10],
+    expires = ARGV[11], seq = tonumber(ARGV[12]) or 0, k = ARGV[4], rest = ARGV[13], body = ARGV[14], code = ARGV[15] ~= '' and ARGV[15] or nil})
+  if how == 'refused' or how == 'gap' then return {'refused', why} end
+end
+call('HSET', P .. 'hw', src, id)
+flush()
+return {how}

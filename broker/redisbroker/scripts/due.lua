@@ -1,0 +1,112 @@
+-- due: promote what is due: retries, timers, scheduled messages, lifetimes, closed endpoints; name the readers whose lease ended.
+-- lib: base entry lock attempt dialog retain transmit
+-- KEYS 1: meta of the queue.
+-- ARGV 1: now in ms, '' for the server's  2: flags (d direct writes)  3: how many of each kind at most
+-- RETURNS next due ms (0: none), number promoted, 1 when more of it is due, number of expired readers, their names, then
+--   handle, cron record and due instant of each repeating timer that fired; NOENT.
+local now = clock(ARGV[1])
+local c = open(sub(KEYS[1], 1, -5))
+if not c then return {'NOENT'} end
+c.direct = find(ARGV[2], 'd', 1, true) ~= nil
+local max = tonumber(ARGV[3])
+local P, promoted, more = c.P, 0, false
+call('HDEL', P .. 'meta', '_')
+
+local function upto(key)
+  local r = call('ZRANGEBYSCORE', P .. key, '-inf', int(now), 'LIMIT', '0', int(max))
+  if #r == max then more = true end
+  return r
+end
+
+local function rested(g)
+  local refs = {}
+  for _, l in ipairs({'t', 'e', 's'}) do
+    for _, r in ipairs(call('LRANGE', P .. 'b:' .. g .. ':' .. l, 0, 999)) do refs[#refs + 1] = r end
+  end
+  local back_refs = {}
+  for _, r in ipairs(refs) do
+    local key, id = lane_of(c, r)
+    local p = call('XPENDING', key, 'w', id, id, '1')
+    if p[1] and p[1][2] == 'retry' then back_refs[#back_refs + 1] = r else break end
+  end
+  if #back_refs > 0 then rename(c, back_refs, 1, #back_refs, 'backlog') end
+  c.retrying = c.retrying - #back_refs
+  c.ready = c.ready + #back_refs
+  local _, _, w = lock_parse(lock_get(c, g))
+  free(c, g, w)
+end
+
+for _, m in ipairs(upto('retry')) do
+  call('ZREM', P .. 'retry', m)
+  if find(m, ':', 1, true) then
+    rested(m)
+  else
+    back_plain(c, {m})
+    c.retrying = c.retrying - 1
+    c.ready = c.ready + 1
+  end
+  promoted = promoted + 1
+  c.dirty = true
+end
+local fired = {}
+if can_send(c) then
+  for _, id in ipairs(upto('sch')) do
+    local v = call('HGET', P .. 'schm', id)
+    call('ZREM', P .. 'sch', id)
+    call('HDEL', P .. 'schm', id)
+    if v then
+      local owner, ttl, rest, body = string.match(v, '^([^\n]*)\n([^\n]*)\n([^\n]*)\n(.*)$')
+      append_plain(c, now, owner, ttl, rest, body)
+    end
+    c.scheduled = c.scheduled - 1
+    promoted = promoted + 1
+    c.dirty = true
+  end
+  for _, h in ipairs(upto('tm')) do
+    local at = call('ZSCORE', P .. 'tm', h)
+    local cron = call('HGET', P .. 'tmc', h)
+    call('ZREM', P .. 'tm', h)
+    local conv = conv_get(c, h)
+    if conv then
+      append_system(c, now, h, conv, 'T', T_TIMER, '')
+      promoted = promoted + 1
+      if cron then fired[#fired + 1] = h; fired[#fired + 1] = cron; fired[#fired + 1] = at end
+    end
+    c.dirty = true
+  end
+  for _, h in ipairs(upto('lt')) do
+    call('ZREM', P .. 'lt', h)
+    local conv = conv_get(c, h)
+    if conv then
+      local ep = ep_get(c, h)
+      if conv.txn > 0 and ep then drop_waiting(c, h, conv, ep) end
+      broker_error(c, now, h, conv, '-8489', 'The dialog has exceeded the specified LIFETIME.')
+      promoted = promoted + 1
+    end
+    c.dirty = true
+  end
+end
+for _, h in ipairs(upto('cl')) do
+  call('ZREM', P .. 'cl', h)
+  call('HDEL', P .. 'ep', h)
+  call('HDEL', P .. 'ed', h)
+  c.dirty = true
+end
+local dead = call('ZRANGEBYSCORE', P .. 'rd', '-inf', '(' .. int(now), 'LIMIT', '0', int(max))
+local next_due = 0
+for _, k in ipairs({'retry', 'sch', 'tm', 'lt', 'cl', 'rd'}) do
+  if can_send(c) or k == 'retry' or k == 'cl' or k == 'rd' then
+    local r = call('ZRANGE', P .. k, 0, 0, 'WITHSCORES')
+    if r[2] then
+      local s = tonumber(r[2])
+      if k == 'rd' then s = s + 1 end
+      if next_due == 0 or s < next_due then next_due = s end
+    end
+  end
+end
+if next_due ~= c.nextdue then c.nextdue = next_due; c.dirty = true end
+flush()
+local out = {int(next_due), int(promoted), more and '1' or '0', int(#dead)}
+for _, d in ipairs(dead) do out[#out + 1] = d end
+for _, f in ipairs(fired) do out[#out + 1] = f end
+return out

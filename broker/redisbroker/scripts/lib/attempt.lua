@@ -1,0 +1,177 @@
+-- attempt: counting failed attempts and what follows. The decisions (verdict, pause) are pure; broker/rules.go states the same
+-- rules in Go and a test compares the two.
+local function att_parse(v, epoch)
+  if not v then return 0, 0, 0 end
+  local d, p, e, u = string.match(v, '^(%d+),(%d+),(%d+),(%d+)$')
+  if e ~= epoch then p = 0 end
+  return tonumber(d), tonumber(p), tonumber(u)
+end
+
+-- verdict says what a failed attempt leads to for one message: expire, bury, trip or again. d and p include this failure.
+-- Order: expiry, then the delivery limit (it frees the queue, so it wins a tie), then poison.
+local function verdict(d, p, is_expired, maxdel, poison)
+  if is_expired then return 'expire' end
+  if maxdel > 0 and d >= maxdel then return 'bury' end
+  if poison > 0 and p >= poison then return 'trip' end
+  return 'again'
+end
+
+-- pause returns how many ms a group or plain message rests after its d-th failure: initial × multiplier^(d−1), at most max,
+-- less a share of jitter given by the caller's random number 0…1.
+local function pause(d, initial, max, mult, jitter, rnd)
+  if initial <= 0 then return 0 end
+  local ms = initial
+  for _ = 2, d do
+    ms = ms * mult
+    if max > 0 and ms >= max then break end
+  end
+  if max > 0 and ms > max then ms = max end
+  return floor(ms * (1 - jitter * rnd))
+end
+
+-- forget_counts drops counts and last errors of messages that are gone (H10).
+local function forget_counts(c, refs)
+  local t = {}
+  for i, r in ipairs(refs) do
+    t[2 * i - 1] = r; t[2 * i] = 'e' .. r
+  end
+  hdel(c.P .. 'att', t, #t)
+end
+
+local function plural(n) return 'the message could not be consumed after ' .. int(n) .. ' delivery attempts' end
+
+-- expire drops or dead-letters one message whose time to live is over; the caller has consumed it.
+local function expire(c, now, ref, h, b, d, p, last, g)
+  if c.dttl then
+    bury(c, now, ref, h, b, 'TTLExpiredException', 'the message expired and was dead-lettered', d, p, last, g)
+  end
+end
+
+local function turn_off(c, now, m, p, why)
+  c.status = 'off'
+  call('HSET', c.P .. 'meta', 'status', 'off')
+  local f = fields(m.h)
+  event(c, now, 'queue_disabled', 'reason', 'poison', 'rollbacks', int(p), 'sequence_number', int(seq_of(m.ref)),
+    'message_id', f[7] or '', 'conversation_handle', m.owner, 'conversation_group_id', m.g, 'message_type', f[8] or '',
+    'last_error', why, 'properties', f[9] or '')
+  publish(c, 'w ' .. c.P)
+end
+
+-- gone notes that a sequenced message of a conversation left for good, for END's count of what waits.
+local function gone(c, h, cseq, ref)
+  local conv = conv_get(c, h)
+  if not conv then return end
+  if list_of(ref) ~= 's' then
+    conv.w = conv.w - 1
+    c.cvd[h] = true
+  elseif cseq ~= '' then
+    local done = tonumber(call('HGET', c.P .. 'dc', h) or 0)
+    if tonumber(cseq) >= done then
+      call('HSET', c.P .. 'dc', h, int(tonumber(cseq) + 1))
+    else
+      conv.w = conv.w - 1
+      c.cvd[h] = true
+    end
+  end
+end
+
+-- fail counts a failed attempt of one unit and does what follows: bury, expire, park, put back, turn the queue OFF. counted
+-- false: the attempt is only uncertain (protocol, window mode). ask: pause the handler asked for in ms, or −1.
+-- Returns 'again', 'bury' (nothing is left of the unit) or 'trip'.
+local function fail(c, now, g, refs, why, ask, rnd, counted)
+  local keep, trip, worst, gonerefs, dead = {}, nil, 1, {}, {}
+  local atts = call('HMGET', c.P .. 'att', unpack(refs))
+  local sets = {}
+  if counted and c.pscope == 'q' and c.poison > 0 then
+    c.pcount = c.pcount + 1
+    call('HSET', c.P .. 'meta', 'pcount', int(c.pcount))
+  end
+  for i, ref in ipairs(refs) do
+    local d, p, u = att_parse(atts[i], c.epoch)
+    local v = 'again'
+    local h, b, f
+    if counted then
+      d = d + 1 + u; p = p + 1 + u; u = 0
+      if c.pscope == 'q' then p = c.pcount end
+      local look = c.ttlf or (c.maxdel > 0 and d >= c.maxdel) or (c.poison > 0 and p >= c.poison)
+      if look then h, b, f = read(c, ref) end
+      v = verdict(d, p, h and c.ttlf and expired(h, now), c.maxdel, c.poison)
+    else
+      u = u + 1
+    end
+    if d > worst then worst = d end
+    if v == 'bury' or v == 'expire' then
+      gonerefs[#gonerefs + 1] = ref
+      if h then dead[#dead + 1] = {v = v, ref = ref, h = h, b = b, d = d, p = p} end
+    else
+      keep[#keep + 1] = ref
+      sets[#sets + 1] = ref
+      sets[#sets + 1] = table.concat({int(d), int(p), c.epoch, int(u)}, ',')
+      if v == 'trip' and not trip then trip = {ref = ref, h = h or '', p = p} end
+      if why ~= '' then sets[#sets + 1] = 'e' .. ref; sets[#sets + 1] = why end
+    end
+  end
+  c.locked = c.locked - #refs
+  c.dirty = true
+  if #gonerefs > 0 then
+    consume(c, gonerefs, 1, #gonerefs)
+    forget_counts(c, gonerefs)
+    for _, m in ipairs(dead) do
+      local f = fields(m.h)
+      c.bytes = c.bytes - #m.b
+      if m.v == 'bury' then
+        bury(c, now, m.ref, m.h, m.b, 'MaxDeliveryCountExceeded', plural(c.maxdel), m.d, m.p, why, g)
+      else
+        expire(c, now, m.ref, m.h, m.b, m.d, m.p, why, g)
+      end
+      if f[1] ~= '' and sub(f[1], 1, 2) ~= 's:' then
+        gone(c, f[1], f[3], m.ref)
+        if m.v == 'bury' then after_bury(c, now, f[1]) end
+      end
+    end
+  end
+  if #sets > 0 then hset(c.P .. 'att', sets, #sets) end
+  if trip then
+    local f = fields(trip.h)
+    trip.owner = f[1] or ''
+    trip.g = g
+    if can_receive(c) then turn_off(c, now, trip, trip.p, why) end
+  end
+  local rest = 0
+  if counted and not trip and #keep > 0 then
+    rest = ask >= 0 and ask or pause(worst, c.ri, c.rm, c.rx, c.rj, rnd)
+  end
+  if g == '' then
+    if #keep > 0 then
+      if rest > 0 then
+        rename(c, keep, 1, #keep, 'retry')
+        for _, r in ipairs(keep) do call('ZADD', c.P .. 'retry', int(now + rest), r) end
+        c.retrying = c.retrying + #keep
+        setdue(c, now + rest)
+      else
+        back_plain(c, keep)
+        c.ready = c.ready + #keep
+      end
+    end
+  else
+    local n
+    if #keep > 0 then
+      n = back_group(c, g, keep, rest > 0 and 'retry' or 'backlog')
+    else
+      local _, _, w = lock_parse(lock_get(c, g))
+      n = w
+    end
+    if rest > 0 then
+      lock_set(c, g, '~' .. int(n))
+      call('ZADD', c.P .. 'retry', int(now + rest), g)
+      c.retrying = c.retrying + #keep
+      setdue(c, now + rest)
+    else
+      c.ready = c.ready + #keep
+      free(c, g, n)
+    end
+  end
+  if trip then return 'trip' end
+  if #keep == 0 then return 'bury' end
+  return 'again'
+end

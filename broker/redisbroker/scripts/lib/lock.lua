@@ -1,0 +1,122 @@
+-- lock: conversation groups. Values of the hash lock: <reader> held; <reader>+N held and N wait; -N free with N waiting;
+-- ~N parked with N waiting; absent: free and nothing waits. N counts the entries in the group's three lists.
+local function lock_get(c, g)
+  local v = c.lock[g]
+  if v == nil then
+    v = call('HGET', c.P .. 'lock', g)
+    c.lock[g] = v
+  end
+  return v
+end
+
+local function lock_set(c, g, v)
+  c.lock[g] = v
+  c.lockd[g] = true
+end
+
+-- lock_parse returns holder ('' when nobody), mark ('-', '~' or ''), number waiting.
+local function lock_parse(v)
+  if not v then return '', '', 0 end
+  local b = byte(v, 1)
+  if b == 45 then return '', '-', tonumber(sub(v, 2)) end
+  if b == 126 then return '', '~', tonumber(sub(v, 2)) end
+  local p = find(v, '+', 1, true)
+  if p then return sub(v, 1, p - 1), '', tonumber(sub(v, p + 1)) end
+  return v, '', 0
+end
+
+local function held_value(me, n)
+  if n > 0 then return me .. '+' .. int(n) end
+  return me
+end
+
+-- score orders ready groups: best priority first, then the oldest waiting entry.
+local function score(c, g)
+  local best, oldest = 5, nil
+  for _, l in ipairs({'t', 'e', 's'}) do
+    local r = call('LINDEX', c.P .. 'b:' .. g .. ':' .. l, 0)
+    if r then
+      local s = seq_of(r)
+      if not oldest or s < oldest then oldest = s end
+    end
+  end
+  if c.lanes ~= '5' then
+    best = 0
+    for _, r in ipairs(call('LRANGE', c.P .. 'b:' .. g .. ':s', 0, 63)) do
+      local p = tonumber(string.match(r, '/(%d+)$') or 5)
+      if p > best then best = p end
+    end
+    if best == 0 then best = 5 end
+  end
+  return (10 - best) * 1e14 + (oldest or 0)
+end
+
+-- free releases a group that nobody holds any more, with n entries waiting in its lists.
+local function free(c, g, n)
+  if n <= 0 then
+    lock_set(c, g, false)
+    return
+  end
+  lock_set(c, g, '-' .. int(n))
+  call('ZADD', c.P .. 'ready', int(score(c, g)), g)
+  wake(c)
+end
+
+-- added notes that n more entries wait in g's lists, whoever holds it.
+local function added(c, g, n)
+  local holder, mark, w = lock_parse(lock_get(c, g))
+  if holder ~= '' then
+    lock_set(c, g, held_value(holder, w + n))
+  elseif mark == '' then
+    free(c, g, n)
+  else
+    lock_set(c, g, mark .. int(w + n))
+    if mark == '-' then wake(c) end
+  end
+end
+
+-- front puts refs back at the front of their lists, each list in ascending order.
+local function front(c, g, refs)
+  local by = {t = {}, e = {}, s = {}}
+  for _, r in ipairs(refs) do
+    local l = by[list_of(r)]
+    l[#l + 1] = r
+  end
+  for l, t in pairs(by) do
+    if #t > 0 then
+      table.sort(t, function(a, b) return seq_of(a) > seq_of(b) end)
+      for i = 1, #t, 4000 do call('LPUSH', c.P .. 'b:' .. g .. ':' .. l, unpack(t, i, math.min(i + 3999, #t))) end
+    end
+  end
+end
+
+-- back_group puts a unit of g back under a consumer name and returns how many wait now. lock_set is the caller's.
+local function back_group(c, g, refs, name)
+  rename(c, refs, 1, #refs, name)
+  front(c, g, refs)
+  local _, _, w = lock_parse(lock_get(c, g))
+  return w + #refs
+end
+
+-- back_plain makes plain entries wait again; bp keeps them by priority and number, so front is automatic.
+local function back_plain(c, refs)
+  rename(c, refs, 1, #refs, 'backlog')
+  local a = {}
+  for i, r in ipairs(refs) do
+    a[2 * i - 1] = int(seq_of(r)); a[2 * i] = r
+  end
+  for i = 1, #a, 4000 do call('ZADD', c.P .. 'bp', unpack(a, i, math.min(i + 3999, #a))) end
+  wake(c)
+end
+
+-- back puts one unit back uncounted: its entries wait at the front, its group is released.
+local function back(c, g, refs)
+  c.ready = c.ready + #refs
+  c.locked = c.locked - #refs
+  c.dirty = true
+  if g == '' then
+    back_plain(c, refs)
+  else
+    free(c, g, back_group(c, g, refs, 'backlog'))
+  end
+end

@@ -1,0 +1,18 @@
+-- release: a reader goes; everything it still holds is given back uncounted (shutdown, G9). Repeating it is harmless.
+-- lib: base entry lock attempt dialog retain transmit readers
+-- KEYS 1: meta of the queue or sub-queue.
+-- ARGV 1: now in ms, '' for the server's  2: reader
+-- RETURNS OK.
+local now = clock(ARGV[1])
+local c = open(sub(KEYS[1], 1, -5))
+if not c then return 'OK' end
+local name = ARGV[2]
+if not call('ZSCORE', c.P .. 'rd', name) then return 'OK' end
+call('HDEL', c.P .. 'meta', '_')
+local list = units(c, name)
+orphans(c, now, name, {})
+unlock(c, name, list)
+forget_reader(c, name)
+wake(c)
+flush()
+return 'OK'

@@ -1,0 +1,12 @@
+-- renew: prolong a reader's lease. An expired lease is lost, even when nobody has reaped it yet.
+-- lib: base
+-- KEYS 1: meta of the queue or sub-queue.
+-- ARGV 1: now in ms, '' for the server's  2: reader  3: lease ms
+-- RETURNS the end of the lease in ms, or FENCED.
+local now = clock(ARGV[1])
+local P = sub(KEYS[1], 1, -5)
+local lease = call('ZSCORE', P .. 'rd', ARGV[2])
+if not lease or tonumber(lease) < now then return 'FENCED' end
+local e = int(now + tonumber(ARGV[3]))
+call('ZADD', P .. 'rd', e, ARGV[2])
+return e

@@ -1,0 +1,304 @@
+-- turn: settle what a reader finished, then receive what comes next (protocol section 3, fused).
+-- lib: base entry lock attempt dialog retain transmit effects take fresh pick
+-- KEYS 1: meta of the queue or sub-queue. All other keys are derived from its prefix and share its slot; direct writes to other
+--   queues happen on servers that are no cluster only.
+-- ARGV 1: reader  2: now in ms, '' for the server's  3: lease ms  4: flags: n register the reader, d direct writes, s fetch
+--   state, w leave the asleep mark alone, r stop after settling, f forget the reader when it holds nothing  5: TOP
+--   6: number of free slots  7: of these, empty ones  8: record of units still held after this call  9: namespace
+--   10: bytes of committed bodies  11: plain refs committed  12: group refs committed  13: groups committed
+--   14: dc pairs  15: att fields to drop  16: handles of system messages committed  17: hot groups (no hand-over)
+--   18: effects  19: other units  20: group to receive from, '' any  21: conversation to receive from, '' any
+--   22: slots claimed  then these vectors in this order: free slots, plain refs, group refs, groups each followed by its number
+--   of refs, dc pairs, att fields, system handles, hot groups, effects (see effects), other units: kind (R rollback, D
+--   dead-letter, G give back, U uncertain rollback), group, number of refs, refs, pause ms or −1, random 0…1, last error,
+--   reason, description.
+-- RETURNS one string of lines: status (ON, OFF, NOGROUP when a lane lost its group), now, again, alone, ready, next due, 1 when units carry state, number of results, results, number of units, units; or
+--   FENCED, EXISTS, NOENT.
+local P = sub(KEYS[1], 1, -5)
+local c = open(P)
+if not c then return 'NOENT' end
+local me, now, flags = ARGV[1], clock(ARGV[2]), ARGV[4]
+local function has(f) return find(flags, f, 1, true) ~= nil end
+c.direct = has('d')
+local lease = call('ZSCORE', P .. 'rd', me)
+if has('n') then
+  if lease then return 'EXISTS' end
+elseif not lease or tonumber(lease) < now then
+  return 'FENCED'
+end
+
+-- A is the call: how many of each vector, and where in ARGV each starts.
+local A = {nfree = tonumber(ARGV[6]), nplain = tonumber(ARGV[11]), nrefs = tonumber(ARGV[12]), ngroups = tonumber(ARGV[13]),
+  ndc = tonumber(ARGV[14]), natt = tonumber(ARGV[15]), nsys = tonumber(ARGV[16]), nhot = tonumber(ARGV[17]),
+  neff = tonumber(ARGV[18]), nother = tonumber(ARGV[19]), free = 23}
+A.plain = A.free + A.nfree
+A.refs = A.plain + A.nplain
+A.groups = A.refs + A.nrefs
+A.dc = A.groups + 2 * A.ngroups
+A.att = A.dc + A.ndc
+A.sys = A.att + A.natt
+A.hot = A.sys + A.nsys
+A.eff = A.hot + A.nhot
+A.other = A.eff
+local groups, gn, bad, anybad, results, freed = {}, {}, {}, false, {}, {}
+local X = {ns = ARGV[9], direct = c.direct, now = now, sh = {}}
+
+-- look reads the locks of the groups that settle and checks every effect. Nothing is written before.
+local function look()
+  local own, lost = {}, {}
+  for i = 1, A.ngroups do
+    groups[i] = ARGV[A.groups + 2 * i - 2]
+    gn[i] = tonumber(ARGV[A.groups + 2 * i - 1])
+    own[A.nplain + i] = groups[i]
+  end
+  for i = 1, A.ngroups, 4000 do
+    local v = call('HMGET', P .. 'lock', unpack(groups, i, math.min(i + 3999, A.ngroups)))
+    for k = 1, #v do c.lock[groups[i + k - 1]] = v[k] end
+  end
+  for i = 1, A.ngroups do
+    local v = c.lock[groups[i]]
+    if v ~= me and lock_parse(v) ~= me then lost[A.nplain + i] = true end
+  end
+  if A.neff > 0 then bad, A.other = check_all(c, X, A.eff, A.neff, own) end
+  for u in pairs(lost) do bad[u] = 'LOST' end
+  anybad = next(bad) ~= nil
+end
+
+-- unit_refs returns the refs of the i-th group unit, which start at ARGV[at].
+local function unit_refs(at, i)
+  local t = {}
+  for k = 1, gn[i] do t[k] = ARGV[at + k - 1] end
+  return t
+end
+
+-- commit_fast consumes everything straight from ARGV: no unit is refused.
+local function commit_fast()
+  if c.retention and A.nrefs > 0 then retain_received(c, now, ARGV, A.refs, A.refs + A.nrefs - 1) end
+  consume(c, ARGV, A.plain, A.plain + A.nplain + A.nrefs - 1)
+  for i = A.dc, A.dc + A.ndc - 1, 4000 do call('HSET', P .. 'dc', unpack(ARGV, i, math.min(i + 3999, A.dc + A.ndc - 1))) end
+  for i = A.att, A.att + A.natt - 1, 4000 do call('HDEL', P .. 'att', unpack(ARGV, i, math.min(i + 3999, A.att + A.natt - 1))) end
+  for i = A.sys, A.sys + A.nsys - 1 do
+    local conv = conv_get(c, ARGV[i])
+    if conv then
+      conv.w = conv.w - 1
+      c.cvd[ARGV[i]] = true
+    end
+  end
+  return A.nplain + A.nrefs, tonumber(ARGV[10])
+end
+
+local function commit_slow()
+  local ok, at = {}, A.refs
+  for i = 1, A.nplain do if not bad[i] then ok[#ok + 1] = ARGV[A.plain + i - 1] end end
+  for i = 1, A.ngroups do
+    if not bad[A.nplain + i] then
+      for k = at, at + gn[i] - 1 do ok[#ok + 1] = ARGV[k] end
+    end
+    at = at + gn[i]
+  end
+  return #ok, settle_slowly(c, now, ok)
+end
+
+-- commit consumes. The first write of the script is one that Redis allows when it is full (M3), so settling goes through.
+local function commit()
+  call('HDEL', P .. 'meta', '_')
+  local done, bytes
+  if anybad then done, bytes = commit_slow() else done, bytes = commit_fast() end
+  if done == 0 then return end
+  c.locked = c.locked - done
+  c.bytes = c.bytes - bytes
+  c.dirty = true
+  if c.pcount > 0 then
+    c.pcount = 0
+    call('HSET', P .. 'meta', 'pcount', '0')
+  end
+end
+
+local function keep_lease()
+  local ms = tonumber(ARGV[3])
+  if has('n') then
+    call('ZADD', P .. 'rd', int(now + ms), me)
+    if ARGV[22] ~= '0' then call('HSET', P .. 'sl', me, ARGV[22]) end
+    setdue(c, now + ms)
+  elseif tonumber(lease) - now < ms / 2 then
+    call('ZADD', P .. 'rd', int(now + ms), me)
+  end
+end
+
+-- refuse rolls back a commit whose effects cannot be: uncounted when a reader holds a group it needs, else as a failure.
+local function refuse(u, g, refs)
+  if bad[u] == 'GroupLocked' then
+    back(c, g, refs)
+  elseif bad[u] ~= 'LOST' then
+    fail(c, now, g, refs, 'HandlerError: ' .. bad[u] .. ': an effect was refused at commit', -1, 0, true)
+  end
+end
+
+local function refuse_bad()
+  local at = A.refs
+  for i = 1, A.nplain do if bad[i] then refuse(i, '', {ARGV[A.plain + i - 1]}) end end
+  for i = 1, A.ngroups do
+    if bad[A.nplain + i] then refuse(A.nplain + i, groups[i], unit_refs(at, i)) end
+    at = at + gn[i]
+  end
+  for u = 1, A.nplain + A.ngroups do if bad[u] then results[#results + 1] = int(u) .. ' ' .. bad[u] end end
+end
+
+-- dead_letter moves a unit to the dead-letter queue; what waits behind it goes on (on_dead_letter).
+local function dead_letter(g, refs, reason, desc, why)
+  local rows = {}
+  for k, r in ipairs(refs) do
+    local h, b, f = read(c, r)
+    rows[k] = {h, b, f}
+  end
+  local atts = call('HMGET', P .. 'att', unpack(refs))
+  consume(c, refs, 1, #refs)
+  c.locked = c.locked - #refs
+  for k, r in ipairs(refs) do
+    local d, p = att_parse(atts[k], c.epoch)
+    local h, b = rows[k][1], rows[k][2]
+    if h then
+      c.bytes = c.bytes - #b
+      if reason == 'MalformedEnvelope' then
+        malformed(c, now, r, rows[k][3])
+      else
+        bury(c, now, r, h, b, reason, desc, d, p, why, g)
+      end
+      local owner = sub(h, 1, find(h, '|', 1, true) - 1)
+      if owner ~= '' and byte(owner, 2) ~= 58 then
+        gone(c, owner, fields(h)[3], r)
+        after_bury(c, now, owner)
+      end
+    end
+  end
+  forget_counts(c, refs)
+  if g ~= '' then freed[#freed + 1] = g end
+end
+
+-- settle_others does the units that do not commit.
+local function settle_others()
+  local o = A.other
+  for i = 1, A.nother do
+    local kind, g, n = ARGV[o], ARGV[o + 1], tonumber(ARGV[o + 2])
+    local refs = {}
+    for k = 1, n do refs[k] = ARGV[o + 2 + k] end
+    o = o + 3 + n
+    local code
+    if g ~= '' and lock_parse(lock_get(c, g)) ~= me then
+      code = 'LOST'
+    elseif kind == 'R' or kind == 'U' then
+      code = fail(c, now, g, refs, ARGV[o + 2], tonumber(ARGV[o]), tonumber(ARGV[o + 1]), kind == 'R')
+    elseif kind == 'G' then
+      back(c, g, refs)
+      code = 'back'
+    else
+      dead_letter(g, refs, ARGV[o + 3], ARGV[o + 4], ARGV[o + 2])
+      code = 'buried'
+    end
+    o = o + 5
+    results[#results + 1] = int(A.nplain + A.ngroups + i) .. ' ' .. code
+  end
+end
+
+-- hand_over releases groups that are free now; when more of one waits and the queue is on, its next unit is ours (H6).
+local function hand_over(H, receive)
+  local hot, over = {}, {}
+  for i = A.hot, A.hot + A.nhot - 1 do hot[ARGV[i]] = true end
+  for _, g in ipairs(freed) do
+    local v = c.lock[g]
+    if v == me then
+      lock_set(c, g, false)
+    else
+      local holder, _, w = lock_parse(v)
+      if holder == me then
+        if receive and #over < A.nfree and ARGV[20] == '' and not hot[g] then
+          over[#over + 1] = {g = g}
+        else
+          free(c, g, w)
+        end
+      end
+    end
+  end
+  if #over > 0 then hand_groups(H, over) end
+end
+
+-- receive fills the free slots. One of the places is for new entries, so that a full backlog cannot starve them; a single place
+-- goes to them now and then.
+local function receive_any(H)
+  local again = false
+  local function reserve()
+    local l = left(H)
+    if l > 1 then return l - 1 end
+    return c.chg % 8 == 7 and 0 or l
+  end
+  hand_plain(H, reserve())
+  hand_ready(H, reserve())
+  for lane in string.gmatch(c.lanes, '[^,]+') do
+    local l = left(H)
+    if l > 0 and hand_lane(H, lane, l) == l then again = true end
+  end
+  if left(H) > 0 and not H.alone then
+    hand_ready(H, left(H))
+    hand_plain(H, left(H))
+  end
+  return again
+end
+
+-- record writes what the reader holds now; a token that holds nothing any more is forgotten.
+local function record(H)
+  local win = ARGV[8] .. table.concat(H.win, '', 1, H.nw)
+  if win ~= '' then
+    call('HSET', P .. 'win', me, win)
+  elseif has('f') then
+    call('ZREM', P .. 'rd', me)
+    call('HDEL', P .. 'win', me)
+    call('HDEL', P .. 'sl', me)
+    for lane in string.gmatch('sys,' .. c.lanes, '[^,]+') do call('XGROUP', 'DELCONSUMER', P .. 's:' .. lane, 'w', me) end
+  else
+    call('HDEL', P .. 'win', me)
+  end
+end
+
+look()
+commit()
+keep_lease()
+local answers = A.neff > 0 and apply_all(c, X, A.eff, A.neff, bad) or {}
+for i = 1, A.ngroups do if not bad[A.nplain + i] then freed[#freed + 1] = groups[i] end end
+if anybad then refuse_bad() end
+if A.nother > 0 then settle_others() end
+
+local on = can_receive(c)
+local receive = on and A.nfree > 0 and not has('r')
+local tokens = {}
+for i = 1, A.nfree do tokens[i] = ARGV[A.free + i - 1] end
+local H = hand_new(c, me, now, tonumber(ARGV[5]), tokens, tonumber(ARGV[7]), has('s'))
+hand_over(H, receive)
+local again = false
+if receive then
+  if ARGV[20] == '' then again = receive_any(H) else again = receive_group(H, ARGV[20], ARGV[21]) end
+end
+if H.units > 0 then
+  c.locked = c.locked + H.msgs
+  c.ready = c.ready - H.msgs
+  c.dirty = true
+end
+if receive and H.units == 0 and not again and not H.alone and not c.asleep and not has('w') then
+  call('HSET', P .. 'meta', 'asleep', '1')
+  c.asleep = '1'
+end
+record(H)
+flush()
+
+local sends, na = {}, 0
+for i = 1, A.neff do
+  if answers[i] then
+    na = na + 1
+    sends[na] = int(answers[i])
+  end
+end
+local head = {H.nogroup and 'NOGROUP' or on and 'ON' or 'OFF', int(now), again and '1' or '0', H.alone and '1' or '0', int(c.ready),
+  int(c.nextdue), H.state and '1' or '0', int(#results)}
+for i = 1, #results do head[8 + i] = results[i] end
+head[#head + 1] = table.concat(sends, ' ')
+head[#head + 1] = int(H.units)
+return table.concat(head, '\n') .. '\n' .. table.concat(H.out, '\n', 1, H.no) .. '\n'

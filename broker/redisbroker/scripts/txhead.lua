@@ -1,0 +1,51 @@
+-- txhead: the transmitter's look at one transmission stream: the oldest entry that is still wanted, under a lease.
+-- lib: base entry
+-- KEYS 1: meta of the source queue.
+-- ARGV 1: now in ms, '' for the server's  2: target  3: transmitter  4: lease ms
+-- RETURNS EMPTY; WAIT and the ms of the next try, or of the end of another's lease; ENTRY, its id, and its flat fields.
+local now = clock(ARGV[1])
+local c = open(sub(KEYS[1], 1, -5))
+if not c then return {'EMPTY'} end
+local P, target, me = c.P, ARGV[2], ARGV[3]
+local l = call('HGET', P .. 'txl', target)
+if l then
+  local f = fields(l)
+  if f[1] ~= me and tonumber(f[2]) > now then return {'WAIT', f[2]} end
+end
+local s = call('HGET', P .. 'txs', target)
+if s then
+  local f = fields(s)
+  if tonumber(f[1]) > now then return {'WAIT', f[1]} end
+end
+call('HSET', P .. 'txl', target, me .. '|' .. int(now + tonumber(ARGV[4])))
+
+local function later(a, b)
+  local am, as = string.match(a, '^(%d+)-(%d+)$')
+  local bm, bs = string.match(b, '^(%d+)-(%d+)$')
+  am, bm, as, bs = tonumber(am), tonumber(bm), tonumber(as), tonumber(bs)
+  return am > bm or (am == bm and as > bs)
+end
+
+-- Entries of a conversation that ended with an error are dropped here, at most 1,000 a look (EC-8).
+for _ = 1, 1000 do
+  local r = call('XRANGE', P .. 'tx:' .. target, '-', '+', 'COUNT', '1')
+  if not r[1] then
+    call('HDEL', P .. 'txs', target)
+    call('HDEL', P .. 'txl', target)
+    call('DEL', P .. 'tx:' .. target)
+    flush()
+    return {'EMPTY'}
+  end
+  local id, f = r[1][1], r[1][2]
+  local from, k
+  for i = 1, #f, 2 do
+    if f[i] == 'from' then from = f[i + 1] elseif f[i] == 'k' then k = f[i + 1] end
+  end
+  local upto = from and call('HGET', P .. 'txd', from)
+  if not upto or later(id, upto) then
+    flush()
+    return {'ENTRY', id, unpack(f)}
+  end
+  call('XDEL', P .. 'tx:' .. target, id)
+end
+return {'WAIT', int(now)}

@@ -1,0 +1,421 @@
+package redisbroker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"parley/broker"
+)
+
+// raw is everything of one queue as it is stored; snapshot and audit read it.
+type raw struct {
+	meta, dmeta, tmeta map[string]string
+	lanes              map[string][]redis.XMessage  // lane → entries, oldest first
+	pending            map[string]map[string]string // lane → id → consumer name
+	unreadAfter        map[string]string            // lane → last delivered id
+	lock, cv, att, win map[string]string
+	dc                 map[string]string
+	ready, retry, rd   []redis.Z
+	bp, tm, sch        []redis.Z
+	lists              map[string][]string // lock name → refs, in receive order
+	dead, transDead    []redis.XMessage
+	transit            map[string][]redis.XMessage
+	retained           int64
+	now                int64
+}
+
+// Snapshot tells all that is kept about a queue. It walks the whole queue and is consistent only while nothing else runs.
+func (b *Broker) Snapshot(ctx context.Context, queue string) (broker.Snapshot, error) {
+	if _, err := b.queueEntry(ctx, queue); err != nil {
+		return broker.Snapshot{}, err
+	}
+	r, err := b.readRaw(ctx, b.prefix(queue))
+	if err != nil {
+		return broker.Snapshot{}, err
+	}
+	return b.snapshotOf(queue, r)
+}
+
+func (b *Broker) snapshotOf(queue string, r *raw) (broker.Snapshot, error) {
+	s := broker.Snapshot{
+		Queue: queue, Status: broker.QueueStatus(r.meta["status"]), Now: msTime(strconv.FormatInt(r.now, 10)), Asleep: r.meta["asleep"] != "",
+		Conversations: map[string]string{}, Locks: map[string]broker.Lock{}, Retry: zTimes(r.retry), Timers: zTimes(r.tm),
+		Readers: map[string]broker.ReaderSnapshot{}, Counts: countsOf(r.meta, r.dmeta, r.tmeta),
+	}
+	for k := range r.att {
+		if !strings.HasPrefix(k, "e") {
+			s.Attempts++
+		}
+	}
+	for h, v := range r.cv {
+		g, _, _ := strings.Cut(v, "|")
+		s.Conversations[h] = g
+	}
+	for g, v := range r.lock {
+		l, _ := parseLock(v)
+		s.Locks[g] = l
+	}
+	for _, z := range r.ready {
+		s.Ready = append(s.Ready, z.Member.(string))
+	}
+	for _, z := range r.rd {
+		name := z.Member.(string)
+		s.Readers[name] = broker.ReaderSnapshot{LeaseEnd: msTime(strconv.FormatInt(int64(z.Score), 10)), Units: parseWin(r.win[name])}
+	}
+	p := &placer{b: b, r: r, s: &s, inList: map[string]string{}, inBP: map[string]bool{}}
+	return s, p.place()
+}
+
+func zTimes(zs []redis.Z) map[string]time.Time {
+	out := make(map[string]time.Time, len(zs))
+	for _, z := range zs {
+		out[z.Member.(string)] = msTime(strconv.FormatInt(int64(z.Score), 10))
+	}
+	return out
+}
+
+// parseLock reads a value of the hash lock, and how many entries it says wait.
+func parseLock(v string) (broker.Lock, int64) {
+	switch {
+	case strings.HasPrefix(v, "-"):
+		return broker.Lock{}, num(v[1:])
+	case strings.HasPrefix(v, "~"):
+		return broker.Lock{Parked: true}, num(v[1:])
+	}
+	name, n, more := strings.Cut(v, "+")
+	return broker.Lock{Holder: name, More: more}, num(n)
+}
+
+func parseWin(v string) []broker.UnitSnapshot {
+	var out []broker.UnitSnapshot
+	for line := range strings.SplitSeq(strings.TrimSuffix(v, "\n"), "\n") {
+		f := strings.SplitN(line, " ", 3)
+		if len(f) != 3 {
+			continue
+		}
+		u := broker.UnitSnapshot{Name: f[2], Announced: true}
+		if u.Name == "" {
+			u.Name = f[1]
+		}
+		u.Slot, _ = strconv.Atoi(f[0])
+		out = append(out, u)
+	}
+	return out
+}
+
+// readRaw reads everything of one queue.
+func (b *Broker) readRaw(ctx context.Context, p string) (*raw, error) {
+	r := &raw{lanes: map[string][]redis.XMessage{}, pending: map[string]map[string]string{}, unreadAfter: map[string]string{}, lists: map[string][]string{}, transit: map[string][]redis.XMessage{}}
+	maps := map[string]*map[string]string{"meta": &r.meta, "d:meta": &r.dmeta, "t:meta": &r.tmeta, "lock": &r.lock, "cv": &r.cv, "att": &r.att, "win": &r.win, "dc": &r.dc}
+	for k, dst := range maps {
+		v, err := b.rdb.HGetAll(ctx, p+k).Result()
+		if err != nil {
+			return nil, b.fault("read "+k, err)
+		}
+		*dst = v
+	}
+	zsets := map[string]*[]redis.Z{"ready": &r.ready, "retry": &r.retry, "rd": &r.rd, "bp": &r.bp, "tm": &r.tm, "sch": &r.sch}
+	for k, dst := range zsets {
+		v, err := b.rdb.ZRangeWithScores(ctx, p+k, 0, -1).Result()
+		if err != nil {
+			return nil, b.fault("read "+k, err)
+		}
+		*dst = v
+	}
+	if b.opt.Now != nil && b.opt.Now() != 0 {
+		r.now = b.opt.Now()
+	} else {
+		t, err := b.rdb.Time(ctx).Result()
+		if err != nil {
+			return nil, b.fault("read the clock", err)
+		}
+		r.now = t.UnixMilli()
+	}
+	return r, errors.Join(b.readLanes(ctx, p, r), b.readLists(ctx, p, r), b.readRest(ctx, p, r))
+}
+
+func (b *Broker) readLanes(ctx context.Context, p string, r *raw) error {
+	for _, lane := range append([]string{"sys"}, strings.Split(r.meta["lanes"], ",")...) {
+		key := p + "s:" + lane
+		x, err := b.rdb.XRange(ctx, key, "-", "+").Result()
+		if err != nil {
+			return b.fault("read lane "+lane, err)
+		}
+		r.lanes[lane] = x
+		r.pending[lane] = map[string]string{}
+		for start := "-"; ; {
+			e, err := b.rdb.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: key, Group: "w", Start: start, End: "+", Count: 1000}).Result()
+			if err != nil && !strings.Contains(err.Error(), "NOGROUP") {
+				return b.fault("read pending of lane "+lane, err)
+			}
+			for _, x := range e {
+				r.pending[lane][x.ID] = x.Consumer
+			}
+			if len(e) < 1000 {
+				break
+			}
+			start = nextID(e[len(e)-1].ID)
+		}
+		g, err := b.rdb.XInfoGroups(ctx, key).Result()
+		if err == nil && len(g) > 0 {
+			r.unreadAfter[lane] = g[0].LastDeliveredID
+		}
+	}
+	return nil
+}
+
+// nextID returns the smallest stream id after id (exclusive ranges of XPENDING are not known to every server).
+func nextID(id string) string {
+	ms, seq, _ := strings.Cut(id, "-")
+	return fmt.Sprintf("%s-%d", ms, num(seq)+1)
+}
+
+func (b *Broker) readLists(ctx context.Context, p string, r *raw) error {
+	for g := range r.lock {
+		for _, l := range []string{"t", "e", "s"} {
+			v, err := b.rdb.LRange(ctx, p+"b:"+g+":"+l, 0, -1).Result()
+			if err != nil {
+				return b.fault("read the backlog of "+g, err)
+			}
+			r.lists[g] = append(r.lists[g], v...)
+		}
+	}
+	return b.eachKey(ctx, p+"b:", func(keys []string) error {
+		for _, k := range keys {
+			g := strings.TrimPrefix(k, p+"b:")
+			g = g[:strings.LastIndex(g, ":")]
+			if _, ok := r.lock[g]; !ok { // a list without a lock: the invariants will say so
+				v, err := b.rdb.LRange(ctx, k, 0, -1).Result()
+				if err != nil {
+					return b.fault("read a backlog", err)
+				}
+				r.lists[g] = append(r.lists[g], v...)
+			}
+		}
+		return nil
+	})
+}
+
+func (b *Broker) readRest(ctx context.Context, p string, r *raw) error {
+	var err error
+	if r.dead, err = b.rdb.XRange(ctx, p+"d:s:5", "-", "+").Result(); err != nil {
+		return b.fault("read dead letters", err)
+	}
+	if r.transDead, err = b.rdb.XRange(ctx, p+"t:s:5", "-", "+").Result(); err != nil {
+		return b.fault("read transfer dead letters", err)
+	}
+	err = b.eachKey(ctx, p+"tx:", func(keys []string) error {
+		for _, k := range keys {
+			x, err := b.rdb.XRange(ctx, k, "-", "+").Result()
+			if err != nil {
+				return b.fault("read a transmission stream", err)
+			}
+			r.transit[strings.TrimPrefix(k, p+"tx:")] = x
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return b.eachKey(ctx, p+"rt:", func(keys []string) error {
+		for _, k := range keys {
+			n, err := b.rdb.XLen(ctx, k).Result()
+			if err != nil {
+				return b.fault("read retained messages", err)
+			}
+			r.retained += n
+		}
+		return nil
+	})
+}
+
+// placer finds out where each message is.
+type placer struct {
+	b      *Broker
+	r      *raw
+	s      *broker.Snapshot
+	inList map[string]string
+	inBP   map[string]bool
+}
+
+func (p *placer) place() error {
+	byRef := map[string]*broker.StoredMessage{}
+	var order []string
+	for lane, x := range p.r.lanes {
+		for _, e := range x {
+			m := p.stored(lane, e)
+			byRef[m.Ref] = m
+			order = append(order, m.Ref)
+		}
+	}
+	sort.Slice(order, func(i, j int) bool { return refSeq(order[i]) < refSeq(order[j]) })
+	seen := map[string]bool{}
+	add := func(m *broker.StoredMessage, place broker.Place) {
+		c := *m
+		c.Place = place
+		p.s.Messages = append(p.s.Messages, c)
+		seen[m.Ref] = true
+	}
+	p.backlogs(byRef, add)
+	for _, z := range p.r.bp {
+		if m := byRef[z.Member.(string)]; m != nil {
+			add(m, broker.PlaceBack)
+		}
+	}
+	for _, ref := range order {
+		p.rest(byRef[ref], seen, add)
+	}
+	p.elsewhere()
+	return nil
+}
+
+// stored decodes one entry and what is known of it.
+func (p *placer) stored(lane string, e redis.XMessage) *broker.StoredMessage {
+	m := &broker.StoredMessage{Message: p.b.decodeLane(lane, e)}
+	m.Body = nil
+	if s, ok := p.r.att[m.Ref]; ok {
+		m.Uncertain = storedCounts(&m.Message, s, p.r.meta["epoch"])
+	}
+	switch {
+	case m.SessionID != "":
+		m.LockName = "s:" + escape(m.SessionID)
+	case m.Conversation != "":
+		v, ok := p.r.cv[m.Conversation]
+		m.Ended = !ok
+		if ok {
+			m.LockName, _, _ = strings.Cut(v, "|")
+			m.Group = strings.TrimPrefix(m.LockName, "g:")
+		}
+	}
+	m.Holder = p.r.pending[lane][e.ID]
+	return m
+}
+
+func (p *placer) backlogs(byRef map[string]*broker.StoredMessage, add func(*broker.StoredMessage, broker.Place)) {
+	names := make([]string, 0, len(p.r.lists))
+	for g := range p.r.lists {
+		names = append(names, g)
+	}
+	sort.Strings(names)
+	for _, g := range names {
+		for _, ref := range p.r.lists[g] {
+			m := byRef[ref]
+			if m == nil {
+				continue // the entry is gone: nothing is stored any more
+			}
+			c := *m
+			c.LockName = g
+			place := broker.PlaceBacklog
+			switch c.Holder {
+			case "retry":
+				place = broker.PlaceRetry
+			case "backlog":
+			default:
+				add(m, broker.PlaceHeld) // in a list and in somebody's hands
+			}
+			c.Holder = ""
+			add(&c, place)
+		}
+	}
+}
+
+// rest places a message that is in no list: unread, in a unit, resting, or astray.
+func (p *placer) rest(m *broker.StoredMessage, seen map[string]bool, add func(*broker.StoredMessage, broker.Place)) {
+	switch {
+	case m.Holder == "":
+		if !seen[m.Ref] {
+			lane := "5"
+			if _, l, ok := strings.Cut(m.Ref, "/"); ok {
+				lane = l
+				if l == "t" || l == "e" {
+					lane = "sys"
+				}
+			}
+			if later(strconv.FormatInt(m.SequenceNumber, 10)+"-0", p.r.unreadAfter[lane]) {
+				add(m, broker.PlaceUnread)
+			} else {
+				add(m, broker.PlaceAstray)
+			}
+		}
+	case m.Holder == "backlog" || m.Holder == "deferred":
+		if !seen[m.Ref] {
+			m.Holder = ""
+			add(m, broker.PlaceAstray)
+		}
+	case m.Holder == "retry":
+		if !seen[m.Ref] {
+			m.Holder = ""
+			place := broker.PlaceAstray
+			for _, z := range p.r.retry {
+				if z.Member == m.Ref {
+					place = broker.PlaceRetry
+				}
+			}
+			add(m, place)
+		}
+	default:
+		if !seen[m.Ref] {
+			add(m, broker.PlaceHeld)
+		}
+	}
+}
+
+func later(a, b string) bool {
+	am, as, _ := strings.Cut(a, "-")
+	bm, bs, _ := strings.Cut(b, "-")
+	if num(am) != num(bm) {
+		return num(am) > num(bm)
+	}
+	return num(as) > num(bs)
+}
+
+// elsewhere adds scheduled, dead, transit and transfer-dead rows.
+func (p *placer) elsewhere() {
+	for _, z := range p.r.sch {
+		m := broker.StoredMessage{Place: broker.PlaceScheduled}
+		m.Ref = z.Member.(string)
+		m.SequenceNumber = refSeq(m.Ref)
+		p.s.Messages = append(p.s.Messages, m)
+	}
+	for _, e := range p.r.dead {
+		m := broker.StoredMessage{Message: p.b.decodeLane("5", e), Place: broker.PlaceDead}
+		m.Body = nil
+		p.s.Messages = append(p.s.Messages, m)
+	}
+	for _, e := range p.r.transDead {
+		m := broker.StoredMessage{Message: p.b.decodeLane("5", e), Place: broker.PlaceTransDead}
+		m.Body = nil
+		p.s.Messages = append(p.s.Messages, m)
+	}
+	targets := make([]string, 0, len(p.r.transit))
+	for t := range p.r.transit {
+		targets = append(targets, t)
+	}
+	sort.Strings(targets)
+	for _, t := range targets {
+		for _, e := range p.r.transit[t] {
+			p.s.Messages = append(p.s.Messages, transitRow(t, e))
+		}
+	}
+}
+
+func transitRow(target string, e redis.XMessage) broker.StoredMessage {
+	f := func(k string) string { s, _ := e.Values[k].(string); return s }
+	m := broker.StoredMessage{Place: broker.PlaceTransit, Target: unescape(target)}
+	m.Ref, m.Conversation, m.MessageSeq = e.ID, f("from"), num(f("seq"))
+	if k := f("k"); k != "" {
+		m.Kind = broker.Kind(k[0])
+	}
+	if h, ok := parseHeader("|0|||||" + f("rest")); ok {
+		m.MessageID, m.Type = unescape(h.id), unescape(h.typ)
+	}
+	m.Status = broker.StatusInTransit
+	return m
+}

@@ -1,0 +1,164 @@
+package redisbroker
+
+import (
+	"context"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley/broker"
+)
+
+const (
+	transmitLease = 5 * time.Second
+	transmitBatch = 1000 // entries of one stream in one pass
+)
+
+// transmitAll moves on what waits in the transmission streams of a queue. It returns when to look again (ms; 0: nothing waits).
+func (b *Broker) transmitAll(ctx context.Context, prefix string, rep *broker.KeepReport) (int64, error) {
+	all, err := b.rdb.HGetAll(ctx, prefix+"txs").Result()
+	if err != nil {
+		return 0, b.fault("transmit", err)
+	}
+	targets := make([]string, 0, len(all))
+	for t := range all {
+		targets = append(targets, t)
+	}
+	sort.Strings(targets)
+	var next int64
+	for _, t := range targets {
+		at, err := b.transmitStream(ctx, prefix, t, rep)
+		if err != nil {
+			return next, err
+		}
+		if at != 0 && (next == 0 || at < next) {
+			next = at
+		}
+	}
+	return next, nil
+}
+
+// transmitStream moves one stream strictly in order until it is empty, refused, or another transmitter's.
+func (b *Broker) transmitStream(ctx context.Context, prefix, target string, rep *broker.KeepReport) (int64, error) {
+	for range transmitBatch {
+		a, err := b.repeatStrings(ctx, "txhead", prefix+"meta", b.now(), target, b.boot, transmitLease.Milliseconds())
+		if err != nil {
+			return 0, err
+		}
+		switch a[0] {
+		case "EMPTY":
+			return 0, nil
+		case "WAIT":
+			return strconv.ParseInt(a[1], 10, 64)
+		}
+		at, err := b.transmitOne(ctx, prefix, target, a[1], flatFields(a[2:]))
+		if err != nil || at != 0 {
+			return at, err
+		}
+		rep.Transmitted++
+	}
+	return b.clock().UnixMilli(), nil
+}
+
+func flatFields(a []string) map[string]string {
+	m := make(map[string]string, len(a)/2)
+	for i := 0; i+1 < len(a); i += 2 {
+		m[a[i]] = a[i+1]
+	}
+	return m
+}
+
+// transmitOne takes one entry to its target and removes it at the source. It returns when to try again, 0 when it is through.
+func (b *Broker) transmitOne(ctx context.Context, prefix, target, id string, m map[string]string) (int64, error) {
+	queue, why, err := b.transmitTo(ctx, target)
+	if err != nil {
+		return 0, err
+	}
+	if queue == "" {
+		if _, plain := strings.CutPrefix(target, "queue:"); plain {
+			return 0, b.transmitDone(ctx, prefix, target, id, "bury", "MessagingEntityNotFound", why)
+		}
+		return b.transmitFail(ctx, prefix, target, why)
+	}
+	a, err := b.arrive(ctx, prefix, target, id, queue, m, "")
+	if err != nil {
+		return 0, err
+	}
+	switch a[0] {
+	case "refused", "NOENT":
+		if len(a) > 1 {
+			why = a[1]
+		}
+		return b.transmitFail(ctx, prefix, target, why)
+	case "bounce":
+		return 0, b.transmitDone(ctx, prefix, target, id, "bounce", m["code"], m["text"])
+	case "skipped":
+		return 0, b.transmitDone(ctx, prefix, target, id, "bury", "TransferGivenUp", "the transmission was given up")
+	}
+	return 0, b.transmitDone(ctx, prefix, target, id, "done", "", "")
+}
+
+// transmitTo finds the queue that a target means now; "" with a status text when there is none.
+func (b *Broker) transmitTo(ctx context.Context, target string) (queue, why string, err error) {
+	if q, ok := strings.CutPrefix(target, "queue:"); ok {
+		_, err := b.queueEntry(ctx, unescape(q))
+		if broker.ExitCode(err) == broker.ExitNotFound {
+			return "", "there is no queue " + q, nil
+		}
+		return unescape(q), "", err
+	}
+	s, ok, err := b.service(ctx, unescape(target))
+	if err != nil {
+		return "", "", err
+	}
+	if !ok {
+		return "", "no queue serves " + target, nil
+	}
+	return s.Queue, "", nil
+}
+
+// arrive calls the target's side. mark "M" only marks the entry as given up.
+func (b *Broker) arrive(ctx context.Context, source, target, id, queue string, m map[string]string, mark string) ([]string, error) {
+	key := b.prefix(queue) + "meta"
+	src := source + target
+	if m["k"] == "Q" {
+		return b.repeatStrings(ctx, "arrive", key, b.now(), src, id, "Q", m["owner"], m["ttl"], m["delay"], m["to"], "", "", "", "0", m["rest"],
+			m["body"], "", mark)
+	}
+	return b.repeatStrings(ctx, "arrive", key, b.now(), src, id, m["k"], m["from"], m["role"], m["svc"], m["to"], m["toh"], m["contract"],
+		m["expires"], m["seq"], m["rest"], m["body"], m["code"], mark)
+}
+
+func (b *Broker) transmitDone(ctx context.Context, prefix, target, id, what, code, text string) error {
+	if what != "bounce" { // a bounce's text becomes XML, a dead letter's part of a header
+		code, text = escape(code), escape(text)
+	}
+	_, err := b.repeat(ctx, "txdone", prefix+"meta", b.now(), target, b.boot, id, what, code, text)
+	return b.fault("transmit", err)
+}
+
+func (b *Broker) transmitFail(ctx context.Context, prefix, target, why string) (int64, error) {
+	a, err := b.repeatStrings(ctx, "txfail", prefix+"meta", b.now(), target, b.boot, escape(why))
+	if err != nil || a[0] == "LOST" {
+		return 0, err
+	}
+	return strconv.ParseInt(a[0], 10, 64)
+}
+
+// retryTransmissions makes everything that waits for a target be tried at once: its queue was turned on, or its service appeared.
+func (b *Broker) retryTransmissions(ctx context.Context, targets []string) error {
+	for _, q := range b.dir.queueNames() {
+		p := b.prefix(q)
+		for _, t := range targets {
+			a, err := b.repeatStrings(ctx, "txnow", p+"meta", b.now(), t)
+			if err != nil {
+				return err
+			}
+			if a[0] == "1" {
+				b.hintDue(p, b.clock().UnixMilli())
+			}
+		}
+	}
+	return nil
+}

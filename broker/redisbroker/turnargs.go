@@ -1,0 +1,152 @@
+package redisbroker
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"parley/broker"
+)
+
+// resubmittedProp marks a message that came back from a dead-letter queue; its value is the number it had.
+const resubmittedProp = "parley.resubmitted"
+
+// turnCall gathers the vectors of one turn call; see the contract of scripts/turn.lua.
+type turnCall struct {
+	plain, refs, groups, dc, att, sys, hot []any
+	effects, others                        []any
+	neffects, nothers, bytes               int
+	order                                  []int // settlement index of unit 1, 2, … as the script numbers them
+}
+
+// turnArgs makes the ARGV of a turn: commits as flat vectors, plain units first, then the rare outcomes one by one.
+func (r *reader) turnArgs(ctx context.Context, req broker.TurnRequest, settle []broker.Settlement) ([]any, []int, error) {
+	c := &turnCall{}
+	if err := r.addCommits(ctx, c, settle, false); err != nil {
+		return nil, nil, err
+	}
+	if err := r.addCommits(ctx, c, settle, true); err != nil {
+		return nil, nil, err
+	}
+	settling := make(map[uint64]bool, len(settle))
+	for i := range settle {
+		settling[settle[i].Unit.ID] = true
+		if settle[i].Verdict != broker.VerdictCommit {
+			c.addOther(i, &settle[i])
+		}
+	}
+	var win strings.Builder
+	closed := map[int]bool{}
+	for id, h := range r.held {
+		if !settling[id] {
+			win.WriteString(h.unit.Win)
+			if h.alone {
+				closed[h.unit.Slot] = true
+			}
+		}
+	}
+	free, empty := openSlots(req, closed)
+	args := make([]any, 0, 22+len(free)+len(c.plain)+len(c.refs)+len(c.groups)+len(c.dc)+len(c.att)+len(c.sys)+len(c.effects)+len(c.others))
+	args = append(args, r.name, r.b.now(), r.lease.Milliseconds(), r.flags, max(1, req.Top), len(free), empty, win.String(),
+		escape(r.b.ns), c.bytes, len(c.plain), len(c.refs), len(c.groups)/2, len(c.dc), len(c.att), len(c.sys), len(c.hot), c.neffects,
+		c.nothers, "", "", "0")
+	args = append(args, free...)
+	for _, v := range [][]any{c.plain, c.refs, c.groups, c.dc, c.att, c.sys, c.hot, c.effects, c.others} {
+		args = append(args, v...)
+	}
+	return args, c.order, nil
+}
+
+// openSlots drops slots that an uncertain unit has for itself.
+func openSlots(req broker.TurnRequest, closed map[int]bool) ([]any, int) {
+	free := make([]any, 0, len(req.Free))
+	empty := req.Empty
+	for i, s := range req.Free {
+		if closed[s] {
+			if i < req.Empty {
+				empty--
+			}
+			continue
+		}
+		free = append(free, s)
+	}
+	return free, empty
+}
+
+// addCommits adds the committed units that have a group, or those that have none.
+func (r *reader) addCommits(ctx context.Context, c *turnCall, settle []broker.Settlement, grouped bool) error {
+	for i := range settle {
+		s := &settle[i]
+		if s.Verdict != broker.VerdictCommit || (s.Unit.Group != "") != grouped {
+			continue
+		}
+		c.order = append(c.order, i)
+		h := r.held[s.Unit.ID]
+		if h == nil {
+			h = &held{unit: s.Unit}
+		}
+		c.bytes += h.bytes
+		if grouped {
+			c.groups = append(c.groups, s.Unit.Group, len(s.Unit.Messages))
+			if r.runs[s.Unit.Group] >= hotRun {
+				c.hot = append(c.hot, s.Unit.Group)
+			}
+		}
+		for k := range s.Unit.Messages {
+			c.addMessage(&s.Unit.Messages[k], h.atts, grouped)
+		}
+		if len(s.Effects) > 0 {
+			if err := r.b.encodeEffects(ctx, c, len(c.order), r.queue, s.Unit, s.Effects); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *turnCall) addMessage(m *broker.Message, atts, grouped bool) {
+	if !grouped {
+		c.plain = append(c.plain, m.Ref)
+	} else {
+		c.refs = append(c.refs, m.Ref)
+	}
+	if atts {
+		c.att = append(c.att, m.Ref, "e"+m.Ref)
+	}
+	if m.Conversation == "" {
+		return
+	}
+	sequenced := m.Kind == broker.KindApp || m.Kind == broker.KindEndDialog
+	if _, again := m.Properties[resubmittedProp]; sequenced && !again {
+		c.dc = append(c.dc, m.Conversation, m.MessageSeq+1)
+	} else {
+		c.sys = append(c.sys, m.Conversation)
+	}
+}
+
+// addOther adds a unit that does not commit.
+func (c *turnCall) addOther(i int, s *broker.Settlement) {
+	kind, why := "R", s.FailReason
+	if s.FailText != "" {
+		why += ": " + s.FailText
+	}
+	pause := int64(-1)
+	switch s.Verdict {
+	case broker.VerdictDeadLetter:
+		kind = "D"
+	case broker.VerdictRelease:
+		kind = "G"
+	default:
+		if s.Pause > 0 {
+			pause = s.Pause.Milliseconds()
+		}
+	}
+	c.nothers++
+	c.others = append(c.others, kind, s.Unit.Group, len(s.Unit.Messages))
+	for k := range s.Unit.Messages {
+		c.others = append(c.others, s.Unit.Messages[k].Ref)
+	}
+	c.others = append(c.others, pause, strconv.FormatFloat(rand.Float64(), 'f', 4, 64), lossy(why), lossy(s.Reason), lossy(s.Description))
+	c.order = append(c.order, i)
+}

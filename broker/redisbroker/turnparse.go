@@ -1,0 +1,225 @@
+package redisbroker
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"parley/broker"
+)
+
+// cursor walks the one-string reply of a turn.
+type cursor struct {
+	s   string
+	bad bool
+}
+
+func (c *cursor) line() string {
+	i := strings.IndexByte(c.s, '\n')
+	if i < 0 {
+		c.bad = true
+		return ""
+	}
+	l := c.s[:i]
+	c.s = c.s[i+1:]
+	return l
+}
+
+func (c *cursor) int() int {
+	l := c.line()
+	n, err := strconv.Atoi(l)
+	if err != nil {
+		c.bad = true
+	}
+	return n
+}
+
+// take reads n bytes and the line end behind them.
+func (c *cursor) take(n int) string {
+	if n < 0 || n >= len(c.s) || c.s[n] != '\n' {
+		c.bad = true
+		return ""
+	}
+	b := c.s[:n]
+	c.s = c.s[n+1:]
+	return b
+}
+
+// parse turns the reply into results and units, and notes the units as held.
+func (r *reader) parse(ctx context.Context, s string, settle []broker.Settlement, order []int) (broker.TurnReply, error) {
+	c := &cursor{s: s}
+	status, now, again, alone := c.line(), c.line(), c.line(), c.line()
+	waiting, due := c.int(), c.line()
+	r.withState = c.line() == "1"
+	rep := broker.TurnReply{Again: again == "1", Alone: alone == "1", Off: status == "OFF", Waiting: int64(waiting), Now: msTime(now)}
+	if due != "0" {
+		rep.NextDue = msTime(due)
+	}
+	codes := map[int]string{}
+	for range c.int() {
+		u, code, _ := strings.Cut(c.line(), " ")
+		n, _ := strconv.Atoi(u)
+		codes[n] = code
+	}
+	c.line() // sequence numbers of sends
+	rep.Results = make([]broker.SettleResult, len(settle))
+	for u, i := range order {
+		rep.Results[i] = settleResult(&settle[i], codes[u+1])
+	}
+	settledGroups := map[string]bool{}
+	for i := range settle {
+		settledGroups[settle[i].Unit.Group] = true
+		delete(r.held, settle[i].Unit.ID)
+	}
+	n := c.int()
+	rep.Units = make([]*broker.Unit, 0, n)
+	for range n {
+		u := r.parseUnit(c)
+		if c.bad {
+			return rep, broker.ErrCorrupt.With("a turn's reply on queue %q", r.queue)
+		}
+		rep.Units = append(rep.Units, u)
+	}
+	r.countRuns(rep.Units, settledGroups)
+	if status == "NOGROUP" {
+		if err := r.b.rebuild(ctx, r.prefix); err != nil {
+			return rep, err
+		}
+		rep.Again = true
+	}
+	return rep, r.fillDialogs(ctx, rep.Units)
+}
+
+// countRuns remembers how often in a row a group was handed over.
+func (r *reader) countRuns(units []*broker.Unit, settled map[string]bool) {
+	next := map[string]int{}
+	for _, u := range units {
+		if u.Group != "" && settled[u.Group] {
+			next[u.Group] = r.runs[u.Group] + 1
+		}
+	}
+	for _, h := range r.held {
+		if g := h.unit.Group; g != "" && r.runs[g] > 0 && next[g] == 0 {
+			next[g] = r.runs[g]
+		}
+	}
+	r.runs = next
+}
+
+func settleResult(s *broker.Settlement, code string) broker.SettleResult {
+	res := broker.SettleResult{Unit: s.Unit}
+	switch code {
+	case "":
+		res.Consequence = broker.Committed
+	case "LOST":
+		res.Consequence, res.Err = broker.Lost, broker.ErrLockLost
+	case "again":
+		res.Consequence = broker.RolledBack
+	case "trip":
+		res.Consequence = broker.QueueTurned
+	case "bury", "buried":
+		res.Consequence = broker.DeadLettered
+	case "back":
+		res.Consequence = broker.Released
+	default:
+		res.Consequence, res.Err = broker.Refused, effectError(code)
+	}
+	return res
+}
+
+func (r *reader) parseUnit(c *cursor) *broker.Unit {
+	slot, n, group := c.int(), c.int(), c.line()
+	r.nextID++
+	u := &broker.Unit{ID: r.nextID, Slot: slot, Group: group, Messages: make([]broker.Message, 0, n)}
+	h := &held{unit: u}
+	for range n {
+		ref, counts, state, head := c.line(), c.line(), c.line(), c.line()
+		body := c.take(bodyLen(head))
+		if c.bad {
+			return u
+		}
+		m, ok := r.b.decode(ref, head, []byte(body))
+		if !ok {
+			m.Type = broker.ReasonMalformedEnvelope
+		}
+		m.Status = broker.StatusLocked
+		h.bytes += len(body)
+		if counts != "" {
+			h.atts = true
+			h.alone = setCounts(&m, counts) || h.alone
+		}
+		if strings.HasPrefix(group, "g:") {
+			m.Group = group[2:]
+		}
+		u.EndpointState = broker.State(state)
+		u.Messages = append(u.Messages, m)
+	}
+	if r.withState {
+		u.State = c.state()
+	}
+	u.Win = strconv.Itoa(slot) + " " + joinRefs(u) + " " + group + "\n"
+	r.held[u.ID] = h
+	return u
+}
+
+func bodyLen(head string) int {
+	_, rest, _ := strings.Cut(head, "|")
+	n, _, _ := strings.Cut(rest, "|")
+	l, err := strconv.Atoi(n)
+	if err != nil {
+		return -1
+	}
+	return l
+}
+
+// setCounts reads delivery,poison,uncertain and reports whether the unit is uncertain.
+func setCounts(m *broker.Message, s string) bool {
+	f := strings.Split(s, ",")
+	if len(f) != 3 {
+		return false
+	}
+	m.DeliveryCount, _ = strconv.Atoi(f[0])
+	m.PoisonCount, _ = strconv.Atoi(f[1])
+	return f[2] != "0"
+}
+
+func (c *cursor) state() map[string][]byte {
+	n := c.int()
+	if n == 0 {
+		return nil
+	}
+	st := make(map[string][]byte, n)
+	for range n {
+		k := unescape(c.line())
+		st[k] = []byte(c.take(c.int()))
+	}
+	return st
+}
+
+// fillDialogs adds what the entries of dialog messages do not carry: services, contract, priority.
+func (r *reader) fillDialogs(ctx context.Context, units []*broker.Unit) error {
+	var handles []string
+	for _, u := range units {
+		for i := range u.Messages {
+			if h := u.Messages[i].Conversation; h != "" && strings.HasPrefix(u.Group, "g:") {
+				handles = append(handles, h)
+			}
+		}
+	}
+	if len(handles) == 0 {
+		return nil
+	}
+	info, err := r.b.endpointInfo(ctx, r.prefix, handles)
+	if err != nil {
+		return err
+	}
+	for _, u := range units {
+		for i := range u.Messages {
+			m := &u.Messages[i]
+			if e := info[m.Conversation]; e != nil {
+				m.Service, m.FarService, m.Contract, m.Priority = e.service, e.far, e.contract, e.priority()
+			}
+		}
+	}
+	return nil
+}

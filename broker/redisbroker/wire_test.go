@@ -1,0 +1,109 @@
+package redisbroker
+
+import (
+	"context"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// wire stands between one client and its server and lets chosen script calls get lost.
+type wire struct {
+	mu      sync.Mutex // guards the fields below
+	skip, n int        // calls that go through first; calls that are struck then
+	fault   Fault
+	held    *heldCall // takes the next call that would be struck
+	struck  bool
+}
+
+// heldCall is a call that was taken off the wire.
+type heldCall struct {
+	w    *wire
+	cmd  redis.Cmder
+	next redis.ProcessHook
+}
+
+func (w *wire) set(skip, n int, f Fault, h *heldCall) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.skip, w.n, w.fault, w.held, w.struck = skip, n, f, h, false
+}
+
+func (w *wire) loseReply(skip, n int) { w.set(skip, n, LoseReply, nil) }
+
+func (w *wire) loseCall(skip, n int) { w.set(skip, n, LoseCall, nil) }
+
+func (w *wire) hold(skip int) (deliver func() bool) {
+	h := &heldCall{w: w}
+	w.set(skip, 1, LoseCall, h)
+	return h.deliver
+}
+
+func (w *wire) calm() (untouched bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	untouched = w.n > 0 && !w.struck
+	w.skip, w.n, w.fault, w.held = 0, 0, NoFault, nil
+	return untouched
+}
+
+func (h *heldCall) deliver() bool {
+	h.w.mu.Lock()
+	cmd := h.cmd
+	h.cmd = nil
+	h.w.mu.Unlock()
+	if cmd == nil {
+		return false
+	}
+	_ = h.next(context.Background(), cmd)
+	return true
+}
+
+// next says what happens to the next script call.
+func (w *wire) next(cmd redis.Cmder, next redis.ProcessHook) Fault {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.skip > 0 {
+		w.skip--
+		return NoFault
+	}
+	if w.n == 0 {
+		return NoFault
+	}
+	w.n--
+	w.struck = true
+	if w.held != nil {
+		late := redis.NewCmd(context.Background(), cmd.Args()...)
+		w.held.cmd, w.held.next, w.held = late, next, nil
+	}
+	return w.fault
+}
+
+// DialHook is none.
+func (w *wire) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook strikes single commands.
+func (w *wire) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if !strings.HasPrefix(strings.ToLower(cmd.Name()), "eval") {
+			return next(ctx, cmd)
+		}
+		switch w.next(cmd, next) {
+		case LoseCall:
+			cmd.SetErr(io.EOF)
+			return io.EOF
+		case LoseReply:
+			_ = next(ctx, cmd)
+			cmd.SetErr(io.EOF)
+			return io.EOF
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// ProcessPipelineHook strikes nothing: scripts are not pipelined.
+func (w *wire) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}

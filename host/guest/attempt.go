@@ -23,10 +23,15 @@ type attempt struct {
 	spans       []host.GuestSpan
 }
 
+// reset forgets the attempt before. Field by field: assigning the whole struct costs more than a short guest call.
 func (a *attempt) reset(inv *host.Invocation) {
-	logs := a.logs
-	logs.reset()
-	*a = attempt{inv: inv, pause: -1, logs: logs}
+	a.inv, a.hostCalls = inv, 0
+	a.effects, a.effectBytes, a.written = nil, 0, nil
+	a.reason, a.description, a.failText, a.refusal = "", "", "", ""
+	a.pause, a.spans = -1, nil
+	if !a.logs.empty() {
+		a.logs.reset()
+	}
 }
 
 func (a *attempt) now() time.Time {

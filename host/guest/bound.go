@@ -3,7 +3,9 @@ package guest
 import (
 	"context"
 	"errors"
+	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
@@ -15,12 +17,30 @@ import (
 // long a garbage collection of the host may have to wait for a spinning guest.
 const slice = 500_000
 
+// maxStack is how many bytes of call stack a guest may use, as much as a native thread has. wazero's own limit is ten times
+// that for each instance, and copying the stack while it grows up to there takes longer than a short deadline.
+const maxStack = 8 << 20
+
+// callStack finds wazero's call stack behind a function, to ask for its length only. The zero Value when there is none.
+func callStack(f api.Function) reflect.Value {
+	v := reflect.ValueOf(f)
+	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
+		return reflect.Value{}
+	}
+	stack := v.Elem().FieldByName("stack")
+	if stack.Kind() != reflect.Slice {
+		return reflect.Value{}
+	}
+	return stack
+}
+
 // Why an attempt was stopped by its host, besides the two reasons of package meter.
 var (
 	errReleased    = errors.New("the host takes the unit back")
 	errEffectLimit = errors.New("too many staged effects")
 	errHostCalls   = errors.New("too many host calls")
 	errReplyLimit  = errors.New("the reply is too large")
+	errStack       = errors.New("stack overflow")
 )
 
 var epoch = time.Now()
@@ -32,6 +52,7 @@ func mono() int64 { return int64(time.Since(epoch)) }
 type clock struct {
 	meter    meter.Meter
 	counter  api.MutableGlobal // units left; nil until the instance has started
+	calls    reflect.Value     // the call stack of the function that runs
 	parent   context.Context   // of the attempt
 	plugin   *Plugin
 	started  int64 // mono
@@ -79,6 +100,9 @@ func checkpoint(ctx context.Context, mod api.Module, _ []uint64) {
 	if err := in.clock.check(); err != nil {
 		panic(err)
 	}
+	if in.calls.IsValid() && in.calls.Len() > maxStack {
+		panic(errStack)
+	}
 	n, err := in.clock.meter.Checkpoint(int64(counter.Get()), time.Time{})
 	if err != nil {
 		panic(err)
@@ -105,6 +129,7 @@ func (c *clock) sleep(d time.Duration) {
 // deadline. Only somebody who waits for that pays for the timer.
 type lazyContext struct {
 	clock  *clock
+	asked  atomic.Bool // somebody waited in this attempt
 	mu     sync.Mutex
 	timed  context.Context // nil until somebody waited; protected by mu
 	cancel context.CancelFunc
@@ -113,6 +138,7 @@ type lazyContext struct {
 func (l *lazyContext) context() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.asked.Store(true)
 	if l.timed == nil {
 		deadline, _ := l.Deadline()
 		l.timed, l.cancel = context.WithDeadline(l.clock.parent, deadline)
@@ -143,13 +169,12 @@ func (l *lazyContext) Err() error {
 func (l *lazyContext) Value(key any) any { return l.clock.parent.Value(key) }
 
 func (l *lazyContext) end() {
-	if l.clock == nil {
+	if !l.asked.Load() {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cancel != nil {
-		l.cancel()
-		l.timed, l.cancel = nil, nil
-	}
+	l.cancel()
+	l.timed, l.cancel = nil, nil
+	l.asked.Store(false)
 }

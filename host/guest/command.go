@@ -57,8 +57,10 @@ func (p *Plugin) runMessage(ctx context.Context, inv *host.Invocation, m *broker
 		in.stdout.limit = p.opts.Limits.Reply
 	}
 	in.stdin = m.Body
+	main := in.module.ExportedFunction(abi.Start)
+	in.calls = callStack(main)
 	in.begin(ctx, p.opts.Limits.Fuel)
-	_, err = in.module.ExportedFunction(abi.Start).Call(&in.call)
+	err = main.CallWithStack(&in.call, nil)
 	res.Fuel, res.Elapsed = in.end()
 	res.Settlement.Unit = inv.Unit
 	if err != nil {

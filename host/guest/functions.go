@@ -87,7 +87,7 @@ func signature(f abi.Function) (names []string, params, results []api.ValueType)
 
 func notAvailable(*instance, api.Memory, []uint64) int64 { return int64(abi.ErrNotAvailable) }
 
-// args reads parameters one after the other. The first bad one decides the error.
+// args reads parameters one after the other. The first bad one decides the error, except that a bad pointer always does.
 type args struct {
 	mem  api.Memory
 	rest []uint64
@@ -108,7 +108,10 @@ func (a *args) i64() int64 {
 
 // view reads a pointer and a length. The bytes are the guest's: copy what is kept.
 func (a *args) view() []byte {
-	ptr, n := a.u32(), a.u32()
+	return a.read(a.u32(), a.u32())
+}
+
+func (a *args) read(ptr, n uint32) []byte {
 	b, ok := a.mem.Read(ptr, n)
 	if !ok {
 		a.refuse(abi.ErrFault)
@@ -140,19 +143,14 @@ func (a *args) text() string {
 const maxText = 64 << 10
 
 func (a *args) refuse(no abi.Errno) {
-	if a.err == 0 {
+	if a.err == 0 || no == abi.ErrFault {
 		a.err = no
 	}
 }
 
 // fill answers a function that returns a value into a buffer of the guest: its whole length. The value is written only if
 // the buffer can hold all of it.
-func fill[T string | []byte](mem api.Memory, args []uint64, value T) int64 {
-	ptr, n := uint32(args[0]), uint32(args[1])
-	buf, ok := mem.Read(ptr, n)
-	if !ok {
-		return int64(abi.ErrFault)
-	}
+func fill[T string | []byte](buf []byte, value T) int64 {
 	if len(value) <= len(buf) {
 		copy(buf, value)
 	}

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"encoding/binary"
 	"maps"
 	"slices"
 	"time"
@@ -13,43 +14,45 @@ import (
 
 func messageCount(in *instance, _ api.Memory, _ []uint64) int64 { return int64(len(in.messages())) }
 
-// message is the message that the first argument names, nil when there is none.
-func (in *instance) message(args []uint64) *broker.Message {
+// message reads the number of a message. It is nil when there is none.
+func (in *instance) message(a *args) *broker.Message {
 	messages := in.messages()
-	if i := uint32(args[0]); uint64(i) < uint64(len(messages)) {
+	if i := a.u32(); uint64(i) < uint64(len(messages)) {
 		return &messages[i]
 	}
+	a.refuse(abi.ErrIndex)
 	return nil
 }
 
-func messageField(in *instance, mem api.Memory, args []uint64) int64 {
-	m := in.message(args)
-	if m == nil {
-		return int64(abi.ErrIndex)
+func messageField(in *instance, mem api.Memory, stack []uint64) int64 {
+	a := args{mem: mem, rest: stack}
+	m, field, buf := in.message(&a), a.u32(), a.view()
+	if a.err != 0 {
+		return int64(a.err)
 	}
-	switch uint32(args[1]) {
+	switch field {
 	case abi.FieldMessageID:
-		return fill(mem, args[2:], m.MessageID)
+		return fill(buf, m.MessageID)
 	case abi.FieldSessionID:
-		return fill(mem, args[2:], m.SessionID)
+		return fill(buf, m.SessionID)
 	case abi.FieldType:
-		return fill(mem, args[2:], m.Type)
+		return fill(buf, m.Type)
 	case abi.FieldConversation:
-		return fill(mem, args[2:], m.Conversation)
+		return fill(buf, m.Conversation)
 	case abi.FieldGroup:
-		return fill(mem, args[2:], m.Group)
+		return fill(buf, m.Group)
 	case abi.FieldService:
-		return fill(mem, args[2:], m.Service)
+		return fill(buf, m.Service)
 	case abi.FieldFarService:
-		return fill(mem, args[2:], m.FarService)
+		return fill(buf, m.FarService)
 	case abi.FieldContract:
-		return fill(mem, args[2:], m.Contract)
+		return fill(buf, m.Contract)
 	case abi.FieldValidation:
-		return fill(mem, args[2:], m.Validation)
+		return fill(buf, m.Validation)
 	case abi.FieldKind:
-		return fill(mem, args[2:], kindName(m.Kind))
+		return fill(buf, kindName(m.Kind))
 	case abi.FieldQueue:
-		return fill(mem, args[2:], in.inv.Queue)
+		return fill(buf, in.inv.Queue)
 	}
 	return int64(abi.ErrField)
 }
@@ -67,13 +70,14 @@ func kindName(k broker.Kind) string {
 	return "S"
 }
 
-func messageNumber(in *instance, mem api.Memory, args []uint64) int64 {
-	m := in.message(args)
-	if m == nil {
-		return int64(abi.ErrIndex)
+func messageNumber(in *instance, mem api.Memory, stack []uint64) int64 {
+	a := args{mem: mem, rest: stack}
+	m, number, out := in.message(&a), a.u32(), a.read(a.u32(), 8)
+	if a.err != 0 {
+		return int64(a.err)
 	}
 	var v int64
-	switch uint32(args[1]) {
+	switch number {
 	case abi.NumberSequence:
 		v = m.SequenceNumber
 	case abi.NumberMessageSequence:
@@ -91,9 +95,7 @@ func messageNumber(in *instance, mem api.Memory, args []uint64) int64 {
 	default:
 		return int64(abi.ErrField)
 	}
-	if !mem.WriteUint64Le(uint32(args[2]), uint64(v)) {
-		return int64(abi.ErrFault)
-	}
+	binary.LittleEndian.PutUint64(out, uint64(v))
 	return 0
 }
 
@@ -105,12 +107,8 @@ func unixMilli(t time.Time) int64 {
 }
 
 func messageProperty(in *instance, mem api.Memory, stack []uint64) int64 {
-	m := in.message(stack)
-	if m == nil {
-		return int64(abi.ErrIndex)
-	}
-	a := args{mem: mem, rest: stack[1:]}
-	name := a.view()
+	a := args{mem: mem, rest: stack}
+	m, name, buf := in.message(&a), a.view(), a.view()
 	if a.err != 0 {
 		return int64(a.err)
 	}
@@ -118,25 +116,27 @@ func messageProperty(in *instance, mem api.Memory, stack []uint64) int64 {
 	if !ok {
 		return int64(abi.ErrNotFound)
 	}
-	return fill(mem, a.rest, value)
+	return fill(buf, value)
 }
 
 func messageProperties(in *instance, mem api.Memory, stack []uint64) int64 {
-	m := in.message(stack)
-	if m == nil {
-		return int64(abi.ErrIndex)
+	a := args{mem: mem, rest: stack}
+	m, buf := in.message(&a), a.view()
+	if a.err != 0 {
+		return int64(a.err)
 	}
 	var list []byte
 	for _, name := range slices.Sorted(maps.Keys(m.Properties)) {
 		list = abi.AppendProperty(list, name, m.Properties[name])
 	}
-	return fill(mem, stack[1:], list)
+	return fill(buf, list)
 }
 
-func messageBody(in *instance, mem api.Memory, args []uint64) int64 {
-	m := in.message(args)
-	if m == nil {
-		return int64(abi.ErrIndex)
+func messageBody(in *instance, mem api.Memory, stack []uint64) int64 {
+	a := args{mem: mem, rest: stack}
+	m, buf := in.message(&a), a.view()
+	if a.err != 0 {
+		return int64(a.err)
 	}
-	return fill(mem, args[1:], m.Body)
+	return fill(buf, m.Body)
 }

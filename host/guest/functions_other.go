@@ -54,7 +54,7 @@ func logLine(in *instance, mem api.Memory, stack []uint64) int64 {
 
 func config(in *instance, mem api.Memory, stack []uint64) int64 {
 	a := args{mem: mem, rest: stack}
-	key := a.view()
+	key, buf := a.view(), a.view()
 	if a.err != 0 {
 		return int64(a.err)
 	}
@@ -62,7 +62,7 @@ func config(in *instance, mem api.Memory, stack []uint64) int64 {
 	if !ok {
 		return int64(abi.ErrNotFound)
 	}
-	return fill(mem, a.rest, value)
+	return fill(buf, value)
 }
 
 func now(in *instance, _ api.Memory, _ []uint64) int64 { return in.now().UnixNano() }
@@ -95,10 +95,15 @@ func (in *instance) random(b []byte) (int, error) {
 }
 
 func traceparent(in *instance, mem api.Memory, stack []uint64) int64 {
-	if in.inv == nil {
-		return fill(mem, stack, "")
+	a := args{mem: mem, rest: stack}
+	buf := a.view()
+	switch {
+	case a.err != 0:
+		return int64(a.err)
+	case in.inv == nil:
+		return 0
 	}
-	return fill(mem, stack, in.inv.Traceparent)
+	return fill(buf, in.inv.Traceparent)
 }
 
 // maxSpans bounds the custom spans of an attempt; further ones are not kept.

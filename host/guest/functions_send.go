@@ -122,26 +122,27 @@ func (a *args) span() time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
+// lifetime reads a lifetime in milliseconds: 0 is the default, −1 is for ever.
+func (a *args) lifetime() time.Duration {
+	if int64(a.rest[0]) == -1 {
+		a.rest = a.rest[1:]
+		return broker.Forever
+	}
+	return a.span()
+}
+
 const maxMillis = int64(1<<63-1) / int64(time.Millisecond)
 
 func dialogBegin(in *instance, mem api.Memory, stack []uint64) int64 {
 	a := args{mem: mem, rest: stack}
 	e := broker.Effect{Kind: broker.EffectBegin}
 	e.From, e.To, e.Contract, e.Group = a.name(), a.name(), a.name(), a.name()
-	if lifetime := a.i64(); lifetime == -1 {
-		e.Lifetime = broker.Forever
-	} else {
-		a.rest = append([]uint64{uint64(lifetime)}, a.rest...)
-		e.Lifetime = a.span()
-	}
-	buf := a.rest
-	if _, ok := mem.Read(uint32(buf[0]), uint32(buf[1])); !ok {
-		a.refuse(abi.ErrFault)
-	}
+	e.Lifetime = a.lifetime()
+	buf := a.view()
 	if a.err != 0 {
 		return int64(a.err)
 	}
-	if uint32(buf[1]) < handleSize {
+	if len(buf) < handleSize {
 		return handleSize
 	}
 	handle, err := in.newHandle()
@@ -152,7 +153,7 @@ func dialogBegin(in *instance, mem api.Memory, stack []uint64) int64 {
 	if n := in.stage(e); n < 0 {
 		return n
 	}
-	return fill(mem, buf, handle)
+	return fill(buf, handle)
 }
 
 // handleSize is the length of a conversation handle, a UUID.

@@ -14,7 +14,7 @@ func (in *instance) stateful() bool { return in.inv != nil && in.inv.Unit.Group 
 
 func stateGet(in *instance, mem api.Memory, stack []uint64) int64 {
 	a := args{mem: mem, rest: stack}
-	key := a.view()
+	key, buf := a.view(), a.view()
 	switch {
 	case a.err != 0:
 		return int64(a.err)
@@ -29,7 +29,7 @@ func stateGet(in *instance, mem api.Memory, stack []uint64) int64 {
 	if !ok {
 		return int64(abi.ErrNotFound)
 	}
-	return fill(mem, a.rest, value)
+	return fill(buf, value)
 }
 
 func statePut(in *instance, mem api.Memory, stack []uint64) int64 {

@@ -84,10 +84,14 @@ func (p *Plugin) instantiate(ctx context.Context, inv *host.Invocation, adapt fu
 	in.counter = mod.ExportedGlobal(meter.CounterExport).(api.MutableGlobal)
 	in.handle = mod.ExportedFunction(abi.Handle)
 	if init := mod.ExportedFunction(abi.Initialize); init != nil && !p.info.Command {
+		in.calls = callStack(init)
 		if err := init.CallWithStack(&in.call, nil); err != nil {
 			in.close()
 			return in, fmt.Errorf("%s: %w", abi.Initialize, err)
 		}
+	}
+	if in.handle != nil {
+		in.calls = callStack(in.handle)
 	}
 	return in, nil
 }

@@ -51,6 +51,8 @@ func (in *instance) settleError(res *host.Result, err error) {
 		in.rollback(res, broker.ReasonDeadlineExceeded, fmt.Sprintf("stopped after its time limit of %v", limits.Time))
 	case errors.Is(err, meter.ErrFuelExhausted):
 		in.rollback(res, broker.ReasonFuelExhausted, fmt.Sprintf("stopped after its limit of %d work units", limits.Fuel))
+	case errors.Is(err, errStack):
+		in.rollback(res, broker.ReasonStackOverflow, fmt.Sprintf("stack overflow: more than %d MiB of call stack", maxStack>>20))
 	case errors.Is(err, errEffectLimit):
 		in.rollback(res, broker.ReasonEffectLimit, fmt.Sprintf("at most %d effects of %d bytes may be staged", limits.Effects, limits.EffectBytes))
 	case errors.Is(err, errHostCalls):

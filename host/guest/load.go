@@ -5,11 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
 	"parley/broker"
+	"parley/host"
 	"parley/host/guest/meter"
 	"parley/sdk/abi"
 )
@@ -77,7 +79,8 @@ func (p *Plugin) start(ctx context.Context) error {
 	}
 	in, err := p.instantiate(ctx, nil, nil)
 	if err != nil {
-		return fmt.Errorf("it does not start: %w", err)
+		res := in.giveUp(&host.Invocation{Unit: &broker.Unit{}}, err)
+		return fmt.Errorf("it does not start: %s: %s", res.Settlement.FailReason, strings.ReplaceAll(res.Settlement.FailText, "\n", "; "))
 	}
 	if p.opts.Instances == Pooled {
 		p.pool.put(in)

@@ -82,10 +82,22 @@ func (in *instance) exitText(code uint32) string {
 	if in.failText != "" {
 		return text + ": " + in.failText
 	}
-	if said := strings.TrimSpace(in.stderr.last(exitTail)); said != "" {
+	if said := lastWords(in.stderr.last(in.stderr.limit)); said != "" {
 		return text + ": " + said
 	}
 	return text
+}
+
+// lastWords is the end of what was printed, or a Go panic in it from its beginning: its trace would hide the message.
+func lastWords(said string) string {
+	for _, mark := range []string{"panic: ", "fatal error: "} {
+		if i := strings.LastIndex("\n"+said, "\n"+mark); i >= 0 {
+			said = said[i:]
+			return strings.TrimSpace(strings.ToValidUTF8(said[:min(len(said), exitTail)], ""))
+		}
+	}
+	said = strings.TrimSpace(said)
+	return strings.ToValidUTF8(said[max(len(said)-exitTail, 0):], "")
 }
 
 const (

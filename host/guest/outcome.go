@@ -72,7 +72,11 @@ func (in *instance) settleError(res *host.Result, err error) {
 		if strings.HasPrefix(res.Trap, "stack overflow") {
 			reason = broker.ReasonStackOverflow
 		}
-		in.rollback(res, reason, firstLine(res.Trap))
+		text := firstLine(res.Trap)
+		if said := lastWords(in.stderr.last(in.stderr.limit)); said != "" {
+			text += ": " + said
+		}
+		in.rollback(res, reason, text)
 	}
 }
 

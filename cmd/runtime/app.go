@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -70,8 +71,12 @@ func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
 
-// hide takes out of text whatever is known to be a password.
+// credentials are the user and password of any address: one may stand where nobody expects it.
+var credentials = regexp.MustCompile(`://[^\s/@\[\]]*(?:/[^\s@\[\]]*)?@`)
+
+// hide takes out of text whatever is known to be a password, or looks like one.
 func (a *app) hide(text string) string {
+	text = credentials.ReplaceAllString(text, "://***@")
 	for _, s := range a.secrets {
 		text = strings.ReplaceAll(text, s, "***")
 	}

@@ -28,4 +28,5 @@ type connectOptions struct {
 	url           string // may hold a password: never printed
 	namespace     string
 	allowEviction bool
+	log           func(msg string, args ...any) // takes the broker's warnings; nil: nobody does
 }

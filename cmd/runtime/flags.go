@@ -56,6 +56,10 @@ func (a *app) secret(address string) {
 	if !ok {
 		rest = address
 	}
+	if _, query, ok := strings.Cut(rest, "password="); ok {
+		query, _, _ = strings.Cut(query, "&")
+		a.keep(query)
+	}
 	at := strings.LastIndex(rest, "@")
 	if at < 0 {
 		return
@@ -65,11 +69,14 @@ func (a *app) secret(address string) {
 		return
 	}
 	a.secrets = append(a.secrets, ":"+password+"@")
-	// A shorter one would garble every other word, and so give itself away.
-	for _, s := range []string{password, unescaped(password)} {
-		if len(s) >= 4 {
-			a.secrets = append(a.secrets, s)
-		}
+	a.keep(password)
+	a.keep(unescaped(password))
+}
+
+// keep makes a word a secret, unless it is so short that hiding it would garble every other word, and so give it away.
+func (a *app) keep(word string) {
+	if len(word) >= 4 {
+		a.secrets = append(a.secrets, word)
 	}
 }
 

@@ -35,6 +35,7 @@ is finished, the rest is given back uncounted, and it exits with 0. A file witho
 				return err
 			}
 			s := &server{app: a, file: f, opt: opt, log: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))}
+			s.opt.log = s.log.Warn
 			return s.run(cmd)
 		},
 	}

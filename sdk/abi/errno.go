@@ -46,7 +46,7 @@ var errnoText = [...]string{
 
 // Error returns the code's name and what it means.
 func (e Errno) Error() string {
-	if e < 0 && int(-e) < len(errnoText) {
+	if e < 0 && e >= -Errno(Errnos) {
 		return errnoText[-e]
 	}
 	return "ABI error " + strconv.Itoa(int(e))
@@ -54,7 +54,7 @@ func (e Errno) Error() string {
 
 // Name returns the code's name alone, such as ERR_FAULT; "" for a number that is no code.
 func (e Errno) Name() string {
-	if e >= 0 || int(-e) >= len(errnoText) {
+	if e >= 0 || e < -Errno(Errnos) {
 		return ""
 	}
 	text := errnoText[-e]

@@ -1,18 +1,21 @@
 // Package build compiles Go plugin folders with the stock Go toolchain.
 //
 // A plugin inside the module parley is compiled where it is. One that lives elsewhere needs no download: the sources of the
-// SDK are in this binary, and the build gives them to the plugin as its module parley. Its folder is never written to.
+// SDK are in this binary, and the compiler is shown them, by an overlay, as the plugin's module parley. The plugin's folder
+// is never written to.
 package build
 
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"parley/sdk"
@@ -42,11 +45,11 @@ func Build(ctx context.Context, dir, out string) error {
 		return fmt.Errorf("build plugin: %w", err)
 	}
 	defer os.RemoveAll(temp)
-	place, flags, err := prepare(ctx, dir, temp)
+	flags, err := prepare(ctx, dir, temp)
 	if err != nil {
 		return fmt.Errorf("build plugin %s: %w", dir, err)
 	}
-	return compile(ctx, place, out, flags)
+	return compile(ctx, dir, out, flags)
 }
 
 // ErrNoToolchain is returned when no go command is on PATH.
@@ -90,66 +93,58 @@ func command(ctx context.Context, dir string, args ...string) error {
 	return nil
 }
 
-// prepare returns the folder to build in and the flags to build with. Everything it writes lies in temp.
-func prepare(ctx context.Context, dir, temp string) (place string, flags []string, err error) {
+// prepare returns the flags to build the package in dir with. Everything it writes lies in temp.
+func prepare(ctx context.Context, dir, temp string) (flags []string, err error) {
 	mod, err := moduleFile(dir)
-	switch {
-	case err != nil:
-		return "", nil, err
-	case mod == "":
-		return prepareLoose(dir, temp)
-	}
-	text, err := os.ReadFile(mod)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	if modulePath(text) == sdkModule {
-		return dir, nil, nil
+	root, text := dir, []byte("module parleyplugin\n\ngo "+goVersion+"\n")
+	if mod != "" {
+		root = filepath.Dir(mod)
+		if text, err = os.ReadFile(mod); err != nil {
+			return nil, err
+		}
 	}
-	return prepareModule(ctx, dir, mod, text, temp)
-}
-
-// prepareLoose copies a folder without a go.mod and gives it one.
-func prepareLoose(dir, temp string) (string, []string, error) {
-	source := filepath.Join(temp, sdkModule)
-	if err := writeSDK(source); err != nil {
-		return "", nil, err
-	}
-	place := filepath.Join(temp, "plugin")
-	if err := os.CopyFS(place, os.DirFS(dir)); err != nil {
-		return "", nil, err
-	}
-	text := fmt.Sprintf("module parleyplugin\n\ngo %s\n\nrequire %s v0.0.0\n\nreplace %s => %s\n", goVersion, sdkModule, sdkModule, source)
-	return place, nil, os.WriteFile(filepath.Join(place, "go.mod"), []byte(text), 0o600)
-}
-
-// prepareModule builds a folder of another module in place, with a go.mod of its own that knows where the SDK is. A module
-// that replaces parley already keeps what it says.
-func prepareModule(ctx context.Context, dir, mod string, text []byte, temp string) (string, []string, error) {
-	if strings.Contains(string(text), sdkModule+" =>") || strings.Contains(string(text), sdkModule+" v0.0.0 =>") {
-		return dir, nil, nil
-	}
-	source := filepath.Join(temp, sdkModule)
-	if err := writeSDK(source); err != nil {
-		return "", nil, err
+	if modulePath(text) == sdkModule || replacesSDK(text) {
+		return nil, nil
 	}
 	copied := filepath.Join(temp, "go.mod")
 	if err := os.WriteFile(copied, text, 0o600); err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	sums, err := os.ReadFile(strings.TrimSuffix(mod, ".mod") + ".sum")
-	if err == nil {
-		err = os.WriteFile(filepath.Join(temp, "go.sum"), sums, 0o600)
+	if err := command(ctx, temp, "mod", "edit", "-require="+sdkModule+"@v0.0.0", "-replace="+sdkModule+"=./"+sdkFolder, copied); err != nil {
+		return nil, err
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", nil, err
+	overlay := map[string]string{filepath.Join(root, "go.mod"): copied}
+	if err := writeSDK(filepath.Join(temp, sdkFolder), filepath.Join(root, sdkFolder), overlay); err != nil {
+		return nil, err
 	}
-	err = command(ctx, temp, "mod", "edit", "-require="+sdkModule+"@v0.0.0", "-replace="+sdkModule+"="+source, copied)
-	return dir, []string{"-modfile=" + copied}, err
+	return writeOverlay(filepath.Join(temp, "overlay.json"), overlay)
 }
 
-// writeSDK writes the sources of the SDK as a module to dir.
-func writeSDK(dir string) error {
+// sdkFolder is where the compiler believes the SDK to be, inside the plugin's module. A path that is the same everywhere
+// makes the same bytes everywhere.
+const sdkFolder = ".parley-sdk"
+
+func writeOverlay(file string, replace map[string]string) (flags []string, err error) {
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return nil, err
+	}
+	return []string{"-overlay=" + file}, os.WriteFile(file, text, 0o600)
+}
+
+// writeSDK writes the sources of the SDK as a module to dir, and lets the overlay show them under seen.
+func writeSDK(dir, seen string, overlay map[string]string) error {
+	write := func(name string, text []byte) error {
+		to := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			return err
+		}
+		overlay[filepath.Join(seen, filepath.FromSlash(name))] = to
+		return os.WriteFile(to, text, 0o600)
+	}
 	err := fs.WalkDir(sdk.Sources, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
 			return err
@@ -158,17 +153,23 @@ func writeSDK(dir string) error {
 		if err != nil {
 			return err
 		}
-		to := filepath.Join(dir, "sdk", filepath.FromSlash(path))
-		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			return err
-		}
-		return os.WriteFile(to, text, 0o600)
+		return write("sdk/"+path, text)
 	})
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("module %s\n\ngo %s\n", sdkModule, goVersion)
-	return os.WriteFile(filepath.Join(dir, "go.mod"), []byte(text), 0o600)
+	return write("go.mod", fmt.Appendf(nil, "module %s\n\ngo %s\n", sdkModule, goVersion))
+}
+
+// replacesSDK reports whether a go.mod says itself where the SDK is.
+func replacesSDK(text []byte) bool {
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "replace "))
+		if len(fields) >= 3 && fields[0] == sdkModule && slices.Contains(fields, "=>") {
+			return true
+		}
+	}
+	return false
 }
 
 // moduleFile returns the go.mod that applies to dir, "" when there is none.

@@ -81,16 +81,23 @@ type Outcome struct {
 	Spans       []string      // names of the spans, in the order they were opened
 }
 
-// Run makes one attempt with h.
+// Run makes one attempt with h, or with the handler that was registered when h is nil.
 func (f *Fake) Run(h Handler) Outcome {
+	if h == nil {
+		h = registered
+	}
 	f.staged = Outcome{Pause: -1}
 	u := &Unit{host: f}
 	u.reset()
 	var err error
-	n := run(u, func(u *Unit) error {
-		err = h(u)
-		return err
-	})
+	observed := h
+	if h != nil {
+		observed = func(u *Unit) error {
+			err = h(u)
+			return err
+		}
+	}
+	n := run(u, observed)
 	out := f.staged
 	out.Result, out.Err = n, err
 	if n != abi.Commit {

@@ -76,11 +76,15 @@ func TestTransaction(t *testing.T) {
 	}
 }
 
-// TestNoHandler: a plugin that forgot to register says so.
-func TestNoHandler(t *testing.T) {
-	u := &Unit{host: &Fake{}}
-	if n := run(u, nil); n != abi.Rollback {
-		t.Errorf("got %d", n)
+// TestRegistered: Run without a handler takes the registered one, and a plugin that registered none rolls back.
+func TestRegistered(t *testing.T) {
+	if out := dialog().Run(nil); out.Result != abi.Rollback {
+		t.Errorf("%+v", out)
+	}
+	defer Handle(registered)
+	Handle(func(u *Unit) error { return u.Put("left", nil) })
+	if out := dialog().Run(nil); out.Result != abi.Commit || len(out.Effects) != 1 {
+		t.Errorf("%+v", out)
 	}
 }
 

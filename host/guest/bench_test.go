@@ -36,7 +36,7 @@ func callCost(t testing.TB, wasm []byte) (run, bare float64) {
 	const rounds, calls = 200, 500
 	p := load(t, wasm, Options{})
 	inv := invocation(plain(strings.Repeat("x", 256)))
-	in, err := p.instantiate(t.Context(), inv, nil)
+	in, err := p.instantiate(t.Context(), inv, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,8 @@ func callCost(t testing.TB, wasm []byte) (run, bare float64) {
 		}
 		run = min(run, float64(time.Since(start))/calls)
 		start = time.Now()
-		in.begin(t.Context(), 0)
+		in.begin(t.Context(), 0, 0)
+		in.inv = inv
 		for range calls {
 			in.hostCalls = 0
 			if err := in.handle.CallWithStack(&in.call, in.stack[:]); err != nil {

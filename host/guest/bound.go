@@ -60,10 +60,15 @@ type clock struct {
 	lazy     lazyContext
 }
 
-func (c *clock) begin(ctx context.Context, fuel uint64) {
+// begin starts the clock of a call that may use fuel units (0: any number) and run until deadline (0: for the plugin's
+// time limit from now).
+func (c *clock) begin(ctx context.Context, fuel uint64, deadline int64) {
 	c.parent = ctx
 	c.started = mono()
-	c.deadline = c.started + int64(c.plugin.opts.Limits.Time)
+	if deadline == 0 {
+		deadline = c.started + int64(c.plugin.opts.Limits.Time)
+	}
+	c.deadline = deadline
 	n := c.meter.Begin(int64(fuel), slice, time.Time{})
 	if c.counter != nil {
 		c.counter.Set(uint64(n))
@@ -73,6 +78,7 @@ func (c *clock) begin(ctx context.Context, fuel uint64) {
 // end returns how many units were used and how long it took.
 func (c *clock) end() (fuel uint64, elapsed time.Duration) {
 	c.lazy.end()
+	c.parent = context.Background() // the caller's is his own again
 	if c.counter != nil {
 		fuel = uint64(c.meter.Used(int64(c.counter.Get())))
 	}

@@ -23,8 +23,9 @@ const replyType = "reply_type"
 // fails rolls the whole unit back.
 func (p *Plugin) runCommand(ctx context.Context, inv *host.Invocation) (res host.Result) {
 	res.Settlement = broker.Settlement{Unit: inv.Unit, Verdict: broker.VerdictCommit}
+	deadline := p.deadline()
 	for i := range inv.Unit.Messages {
-		one := p.runMessage(ctx, inv, &inv.Unit.Messages[i])
+		one := p.runMessage(ctx, inv, &inv.Unit.Messages[i], deadline)
 		one.Settlement.Effects = append(res.Settlement.Effects, one.Settlement.Effects...)
 		one.Logs = append(res.Logs, one.Logs...)
 		one.Spans = append(res.Spans, one.Spans...)
@@ -43,8 +44,8 @@ func (p *Plugin) runCommand(ctx context.Context, inv *host.Invocation) (res host
 }
 
 // runMessage runs the command for one message.
-func (p *Plugin) runMessage(ctx context.Context, inv *host.Invocation, m *broker.Message) host.Result {
-	in, err := p.instantiate(ctx, inv, func(cfg wazero.ModuleConfig) wazero.ModuleConfig {
+func (p *Plugin) runMessage(ctx context.Context, inv *host.Invocation, m *broker.Message, deadline int64) host.Result {
+	in, err := p.instantiate(ctx, inv, deadline, func(cfg wazero.ModuleConfig) wazero.ModuleConfig {
 		return environment(cfg, inv, m, p.opts.Config)
 	})
 	if err != nil {
@@ -59,7 +60,7 @@ func (p *Plugin) runMessage(ctx context.Context, inv *host.Invocation, m *broker
 	in.stdin = m.Body
 	main := in.module.ExportedFunction(abi.Start)
 	in.calls = callStack(main)
-	in.begin(ctx, p.opts.Limits.Fuel)
+	in.begin(ctx, p.opts.Limits.Fuel, deadline)
 	err = main.CallWithStack(&in.call, nil)
 	res.Fuel, res.Elapsed = in.end()
 	res.Settlement.Unit = inv.Unit

@@ -1,7 +1,6 @@
 package guest
 
 import (
-	"crypto/rand"
 	"io"
 	"time"
 
@@ -85,14 +84,8 @@ func random(in *instance, mem api.Memory, stack []uint64) int64 {
 // maxRandom bounds one request for random bytes.
 const maxRandom = 64 << 10
 
-// random fills b from the plugin's source.
-func (in *instance) random(b []byte) (int, error) {
-	source := in.plugin.opts.Random
-	if source == nil {
-		source = rand.Reader
-	}
-	return io.ReadFull(source, b)
-}
+// random fills b from the instance's source.
+func (in *instance) random(b []byte) (int, error) { return io.ReadFull(in.source, b) }
 
 func traceparent(in *instance, mem api.Memory, stack []uint64) int64 {
 	a := args{mem: mem, rest: stack}

@@ -321,7 +321,8 @@ func TestManySpans(t *testing.T) {
 
 // TestRandom: a fixed source gives its bytes, and only into the buffer.
 func TestRandom(t *testing.T) {
-	p := newProxy(t, Options{Random: strings.NewReader("0123456789")}, dialogInvocation())
+	p := newProxy(t, Options{}, dialogInvocation())
+	p.in.source = strings.NewReader("0123456789")
 	p.wipe()
 	if n := p.call("random", 500, 4); n != 0 {
 		t.Errorf("random returned %d", n)

@@ -2,8 +2,10 @@ package guest
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
+	mathrand "math/rand/v2"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -26,7 +28,9 @@ type instance struct {
 	memory linear
 	stack  [1]uint64
 	runs   int
-	stdin  []byte // of a WASI command
+	source io.Reader // of random bytes
+	ticks  int64     // the monotonic clock of a deterministic instance
+	stdin  []byte    // of a WASI command
 	stdout tail
 	stderr tail
 }
@@ -61,17 +65,20 @@ func instanceOf(ctx context.Context) *instance {
 	return ctx.Value(instanceKey{}).(*instance)
 }
 
-// instantiate makes an instance and runs its start functions, bounded like an attempt. When it fails the instance is
+// instantiate makes an instance and runs its start functions, until deadline at most. When it fails the instance is
 // returned closed, for what it printed. inv is nil at load.
-func (p *Plugin) instantiate(ctx context.Context, inv *host.Invocation, adapt func(wazero.ModuleConfig) wazero.ModuleConfig) (*instance, error) {
-	in := &instance{}
+func (p *Plugin) instantiate(ctx context.Context, inv *host.Invocation, deadline int64, adapt func(wazero.ModuleConfig) wazero.ModuleConfig) (*instance, error) {
+	in := &instance{source: rand.Reader}
 	in.call.in = in
 	in.plugin = p
 	in.lazy.clock = &in.clock
 	in.memory.limit = uint64(p.opts.Limits.pages()) * pageSize
 	in.stdout.limit, in.stderr.limit, in.logs.limit = p.opts.Limits.Output, p.opts.Limits.Output, p.opts.Limits.Output
+	if p.opts.Deterministic {
+		in.source = mathrand.NewChaCha8([32]byte{})
+	}
 	in.reset(inv)
-	in.begin(ctx, 0)
+	in.begin(ctx, 0, deadline)
 	cfg := p.moduleConfig(in)
 	if adapt != nil {
 		cfg = adapt(cfg)
@@ -106,8 +113,18 @@ func (p *Plugin) moduleConfig(in *instance) wazero.ModuleConfig {
 			now := in.now()
 			return now.Unix(), int32(now.Nanosecond())
 		}, sys.ClockResolution(time.Microsecond)).
-		WithNanotime(mono, sys.ClockResolution(time.Microsecond)).
+		WithNanotime(in.nanotime, sys.ClockResolution(time.Microsecond)).
 		WithOsyield(func() {})
+}
+
+// nanotime is the guest's monotonic clock. That of a deterministic instance moves by 1 µs at each reading, and by what the
+// guest sleeps: a Go guest looks at it in its scheduler, so a real one makes its work differ a little each time.
+func (in *instance) nanotime() int64 {
+	if !in.plugin.opts.Deterministic {
+		return mono()
+	}
+	in.ticks += int64(time.Microsecond)
+	return in.ticks
 }
 
 func randomOf(in *instance) io.Reader { return readerFunc(in.random) }
@@ -116,11 +133,11 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// run makes one attempt and reports whether the instance may be used again.
-func (in *instance) run(ctx context.Context, inv *host.Invocation, res *host.Result) (keep bool) {
+// run makes one attempt and reports whether the instance may be used again. deadline is as for begin.
+func (in *instance) run(ctx context.Context, inv *host.Invocation, deadline int64, res *host.Result) (keep bool) {
 	in.runs++
 	in.reset(inv)
-	in.begin(ctx, in.plugin.opts.Limits.Fuel)
+	in.begin(ctx, in.plugin.opts.Limits.Fuel, deadline)
 	err := in.handle.CallWithStack(&in.call, in.stack[:])
 	res.Fuel, res.Elapsed = in.end()
 	res.Settlement.Unit = inv.Unit
@@ -130,6 +147,7 @@ func (in *instance) run(ctx context.Context, inv *host.Invocation, res *host.Res
 		keep = in.settle(res, int32(in.stack[0]))
 	}
 	in.collect(res)
+	in.inv, in.effects = nil, nil // the caller's again
 	return keep
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -72,12 +73,16 @@ func describe(wasm []byte, module meter.Module, limits Limits) (Info, error) {
 	return info, check(module, info, limits)
 }
 
+// leastStart is what the first start may take whatever the limits: the machine is busiest when many plugins are loaded.
+const leastStart = 10 * time.Second
+
 // start makes the first instance, which stays in the pool. A command is started by its first message only.
 func (p *Plugin) start(ctx context.Context) error {
 	if p.info.Command {
 		return nil
 	}
-	in, err := p.instantiate(ctx, nil, nil)
+	deadline := mono() + int64(max(p.opts.Limits.Time, leastStart))
+	in, err := p.instantiate(ctx, nil, deadline, nil)
 	if err != nil {
 		res := in.giveUp(&host.Invocation{Unit: &broker.Unit{}}, err)
 		return fmt.Errorf("it does not start: %s: %s", res.Settlement.FailReason, strings.ReplaceAll(res.Settlement.FailText, "\n", "; "))

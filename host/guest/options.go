@@ -2,7 +2,6 @@ package guest
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
 )
 
@@ -25,7 +24,7 @@ type Options struct {
 	MaxInvocations int               // an instance is closed after so many attempts; 0: never for that reason
 	MaxInstances   int               // Run waits while so many instances run; 0: as many as there are callers
 	Log            *slog.Logger      // gets guests' log lines, at most 100 a second; nil: nobody does
-	Random         io.Reader         // source of random bytes; nil: crypto/rand. A fixed source makes fuel deterministic
+	Deterministic  bool              // fixed random bytes and a clock that only counts its readings: same fuel for the same input
 }
 
 func (o Options) withDefaults() (Options, error) {

@@ -57,14 +57,15 @@ func (p *Plugin) Run(ctx context.Context, inv *host.Invocation) (res host.Result
 	if p.info.Command {
 		return p.runCommand(ctx, inv)
 	}
-	in := p.pool.take()
+	in, deadline := p.pool.take(), int64(0)
 	if in == nil {
+		deadline = p.deadline()
 		var err error
-		if in, err = p.instantiate(ctx, inv, nil); err != nil {
+		if in, err = p.instantiate(ctx, inv, deadline, nil); err != nil {
 			return in.giveUp(inv, err)
 		}
 	}
-	keep := in.run(ctx, inv, &res)
+	keep := in.run(ctx, inv, deadline, &res)
 	if keep && p.keeps(in) && !p.closing.Load() {
 		p.pool.put(in)
 	} else {
@@ -75,6 +76,9 @@ func (p *Plugin) Run(ctx context.Context, inv *host.Invocation) (res host.Result
 	}
 	return res
 }
+
+// deadline is when an attempt that begins now must have ended.
+func (p *Plugin) deadline() int64 { return mono() + int64(p.opts.Limits.Time) }
 
 func (p *Plugin) keeps(in *instance) bool {
 	return p.opts.Instances == Pooled && (p.opts.MaxInvocations == 0 || in.runs < p.opts.MaxInvocations)

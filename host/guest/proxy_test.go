@@ -75,12 +75,12 @@ type proxy struct {
 func newProxy(t testing.TB, opts Options, inv *host.Invocation) *proxy {
 	t.Helper()
 	p := load(t, proxyModule(), opts)
-	in, err := p.instantiate(t.Context(), inv, nil)
+	in, err := p.instantiate(t.Context(), inv, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(in.close)
-	in.begin(context.Background(), 0)
+	in.begin(context.Background(), 0, 0)
 	return &proxy{t, in}
 }
 

@@ -153,6 +153,7 @@ func pollOneoff(in *instance, mem api.Memory, stack []uint64) int64 {
 	}
 	if wait > 0 {
 		in.sleep(wait)
+		in.ticks += int64(wait)
 	}
 	n := in.happened(subs, events, wait)
 	if !mem.WriteUint32Le(uint32(stack[3]), n) {
@@ -172,7 +173,7 @@ func (in *instance) clockWait(sub []byte) (time.Duration, int64) {
 	case 0:
 		return max(d-time.Duration(in.now().UnixNano()), 0), 0
 	case 1:
-		return max(d-time.Duration(mono()), 0), 0
+		return max(d-time.Duration(in.nanotime()), 0), 0
 	}
 	return 0, wasiInval
 }

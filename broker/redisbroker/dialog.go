@@ -17,8 +17,7 @@ func (b *Broker) work(ctx context.Context, queue string, effects ...broker.Effec
 	if err := b.encodeEffects(ctx, c, 1, queue, nil, effects); err != nil {
 		return nil, err
 	}
-	args := append([]any{b.now(), b.direct(), escape(b.ns), c.neffects}, c.effects...)
-	v, err := b.run(ctx, "work", b.prefix(queue)+"meta", args...)
+	v, err := b.sender(queue).work(ctx, c)
 	if err != nil {
 		return nil, b.fault("work on queue "+queue, err)
 	}

@@ -20,6 +20,7 @@ type hub struct {
 	wakes  map[int]func(prefix string)
 	nextID int
 	closed bool
+	ready  bool // the subscription stands
 	done   chan struct{}
 }
 
@@ -49,6 +50,9 @@ func (h *hub) listen(wake func(prefix string)) (stop func()) {
 	id := h.nextID
 	h.wakes[id] = wake
 	h.start()
+	if h.ready { // a new listener cannot know what it missed
+		go wake("")
+	}
 	return func() {
 		h.mu.Lock()
 		delete(h.wakes, id)
@@ -83,6 +87,7 @@ func (h *hub) loop(sub *redis.PubSub, done chan struct{}) {
 		switch m := m.(type) {
 		case *redis.Subscription:
 			if lost {
+				h.up()
 				h.tell("")
 			}
 			lost = false
@@ -90,6 +95,12 @@ func (h *hub) loop(sub *redis.PubSub, done chan struct{}) {
 			h.message(m.Payload)
 		}
 	}
+}
+
+func (h *hub) up() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ready = true
 }
 
 func (h *hub) isClosed() bool {

@@ -218,7 +218,8 @@ func (b *Broker) rearm(ctx context.Context, prefix string, fired []string) error
 			b.opt.Log("a repeating timer stops", "conversation", fired[i], "error", err)
 			continue
 		}
-		_, err = b.repeat(ctx, "work", prefix+"meta", b.now(), b.direct(), escape(b.ns), 1, 1, "T", fired[i], next.UnixMilli(), fired[i+1])
+		c := &turnCall{neffects: 1, effects: []any{1, "T", fired[i], next.UnixMilli(), fired[i+1]}}
+		_, err = b.sender(b.queueOf(prefix)).work(ctx, c)
 		if err != nil {
 			return b.fault("arm a repeating timer", err)
 		}

@@ -20,7 +20,9 @@ type sender struct {
 	mu      sync.Mutex // guards pending, busy
 	pending []*sendJob
 	busy    bool
-	counter int64 // of the next call; only the goroutine that is busy touches it
+	counter int64      // of the next call; only the goroutine that is busy touches it
+	workMu  sync.Mutex // guards works, and keeps units of work of this client in order
+	works   int64
 }
 
 // sendJob is one Send call.
@@ -219,4 +221,13 @@ func (s *sender) call(ctx context.Context, args []any) (int64, error) {
 		return 0, broker.ErrUnknownEntity.With("send to queue %q: it is gone from Redis; apply its definition again", s.queue)
 	}
 	return 0, fmt.Errorf("send to queue %q: the server answered %q", s.queue, r[0])
+}
+
+// work calls the script work; a lost reply is repeated with the same counter and answers the same.
+func (s *sender) work(ctx context.Context, c *turnCall) (any, error) {
+	s.workMu.Lock()
+	defer s.workMu.Unlock()
+	s.works++
+	args := append([]any{s.b.now(), s.b.direct(), escape(s.b.ns), s.b.producer + "/w", s.works, c.neffects}, c.effects...)
+	return s.b.repeat(ctx, "work", s.key, args...)
 }

@@ -235,7 +235,8 @@ local function receive_any(H)
   hand_ready(H, reserve())
   for lane in string.gmatch(c.lanes, '[^,]+') do
     local l = left(H)
-    if l > 0 and hand_lane(H, lane, l) == l then again = true end
+    local want = l * H.top + room(H)
+    if want > 0 and hand_lane(H, lane, want) == want then again = true end
   end
   if left(H) > 0 and not H.alone then
     hand_ready(H, left(H))
@@ -277,6 +278,7 @@ local again = false
 if receive then
   if ARGV[20] == '' then again = receive_any(H) else again = receive_group(H, ARGV[20], ARGV[21]) end
 end
+emit_kept(H)
 if H.units > 0 then
   c.locked = c.locked + H.msgs
   c.ready = c.ready - H.msgs

@@ -1,18 +1,30 @@
 -- work: effects of a caller outside a handler, as one unit of work that received nothing: begin, send, end, timer, move.
 -- lib: base entry lock attempt dialog retain transmit effects
 -- KEYS 1: meta of the queue whose conversations are meant.
--- ARGV 1: now in ms, '' for the server's  2: flags (d direct writes)  3: namespace  4: number of effects, then the effects.
--- RETURNS OK and the sequence numbers sends got; or ERR and the error code; NOENT.
+-- ARGV 1: now in ms, '' for the server's  2: flags (d direct writes)  3: namespace  4: producer  5: its counter
+--   6: number of effects, then the effects.
+-- RETURNS OK and the sequence numbers sends got, the same again for a repeat; or ERR and the error code; NOENT.
 local now = clock(ARGV[1])
 local c = open(sub(KEYS[1], 1, -5))
 if not c then return {'NOENT'} end
 local direct = find(ARGV[2], 'd', 1, true) ~= nil
 c.direct = direct
 local X = {ns = ARGV[3], direct = direct, now = now, sh = {}}
-local bad = check_all(c, X, 5, tonumber(ARGV[4]), {''})
+local producer, n = ARGV[4], tonumber(ARGV[6])
+local last = call('HGET', c.P .. 'pc', producer)
+if last then
+  local f = fields(last)
+  if f[1] == ARGV[5] then
+    local out = {'OK'}
+    for s in string.gmatch(f[2], '%d+') do out[#out + 1] = s end
+    return out
+  end
+end
+local bad = check_all(c, X, 7, n, {''})
 if bad[1] then return {'ERR', bad[1]} end
-local answers = apply_all(c, X, 5, tonumber(ARGV[4]), bad)
-flush()
+local answers = apply_all(c, X, 7, n, bad)
 local out = {'OK'}
-for i = 1, tonumber(ARGV[4]) do if answers[i] then out[#out + 1] = int(answers[i]) end end
+for i = 1, n do if answers[i] then out[#out + 1] = int(answers[i]) end end
+call('HSET', c.P .. 'pc', producer, ARGV[5] .. '|' .. table.concat(out, ' ', 2) .. '|' .. int(now))
+flush()
 return out

@@ -45,7 +45,7 @@ local function can_send(c) return c.status == 'active' or c.status == 'receive_d
 
 local function namespace(P) return string.match(P, '^{([^/]*)/') end
 
-local function publish(c, text) call('PUBLISH', 'parley:' .. namespace(c.P), text) end
+local function publish(c, text) call('PUBLISH', 'parley:' .. namespace(c.P) .. ':wake', text) end
 
 -- wake tells sleeping readers that something became deliverable (H12). Costs nothing on a busy queue.
 local function wake(c)

@@ -111,11 +111,11 @@ local function put(c, lane, header, body)
     local last = 0
     for l in string.gmatch('sys,' .. c.lanes, '[^,]+') do
       local e = call('XREVRANGE', c.P .. 's:' .. l, '+', '-', 'COUNT', '1')
-      if e[1] then last = math.max(last, tonumber(string.match(e[1][1], '^%d+'))) end
+      if e[1] then last = math.max(last, tonumber(string.match(e[1][1], '^%d+') or 0)) end
       local info = pcall_('XINFO', 'STREAM', c.P .. 's:' .. l)
       if type(info) == 'table' and not info.err then
         for i = 1, #info, 2 do
-          if info[i] == 'last-generated-id' then last = math.max(last, tonumber(string.match(info[i + 1], '^%d+'))) end
+          if info[i] == 'last-generated-id' then last = math.max(last, tonumber(string.match(tostring(info[i + 1]), '^%d+') or 0)) end
         end
       end
     end

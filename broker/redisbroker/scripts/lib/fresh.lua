@@ -100,7 +100,7 @@ local function parse_entries(H, raw_entries, suffix)
 end
 
 -- hand_entry decides about one new entry of a group; returns true when it became, or joined, a unit of ours.
-local function hand_entry(H, e, open_units, filed)
+local function hand_entry(H, e, filed)
   local c, g = H.c, e.g
   local lv = c.lock[g]
   local item = {e[1], e[2], e[3], nil, e.st, owner = e.o, prio = 5}
@@ -108,12 +108,11 @@ local function hand_entry(H, e, open_units, filed)
     local s = slot(H, false)
     if s then
       lock_set(c, g, H.me)
-      open_units[#open_units + 1] = {s, g, {item}}
-      open_units[g] = open_units[#open_units]
+      keep(H, s, g, {item})
       return
     end
-  elseif H.top > 1 and lv == H.me and open_units[g] and #open_units[g][3] < H.top then
-    local t = open_units[g][3]
+  elseif H.top > 1 and lv == H.me and H.open[g] and not filed[g] and #H.open[g][3] < H.top then
+    local t = H.open[g][3]
     t[#t + 1] = item
     return
   end
@@ -133,7 +132,7 @@ local function hand_lane(H, lane, count)
   local suffix = lane == '5' and '' or '/' .. lane
   local ents, n, plain = parse_entries(H, list, suffix)
   if not plain then lookup(c, ents, n) end
-  local units, filed = {}, {order = {}, claim = true}
+  local filed = {order = {}, claim = true}
   local late = {}
   for i = 1, n do
     local e = ents[i]
@@ -147,12 +146,8 @@ local function hand_lane(H, lane, count)
     elseif not e.g then
       drop(H, e[1], e[2], e[3], false)
     else
-      hand_entry(H, e, units, filed)
+      hand_entry(H, e, filed)
     end
-  end
-  for i = 1, #units do
-    order(units[i][3])
-    emit(H, units[i][1], units[i][2], units[i][3])
   end
   if #late > 0 then back_plain(c, late) end
   if #filed.order > 0 then file(c, filed) end

@@ -25,7 +25,7 @@ local function receive_group(H, g, conv)
   call('ZREM', c.P .. 'ready', g)
   if conv == '' then
     hand_groups(H, {{g = g}})
-    return again and H.units == 0
+    return again and #H.open == 0
   end
   local refs = pick_conversation(c, g, conv, H.top)
   if #refs == 0 then
@@ -36,9 +36,9 @@ local function receive_group(H, g, conv)
   lock_set(c, g, held_value(H.me, w - #refs))
   local items = sift(H, g, refs, claim(c, H.me, refs), counts)
   if #items > 0 then
-    emit(H, slot(H, false), g, items)
+    keep(H, slot(H, false), g, items)
   else
     free(c, g, w - #refs)
   end
-  return again and H.units == 0
+  return again and #H.open == 0
 end

@@ -34,7 +34,7 @@ end
 -- hand makes the collector of a turn. tokens: slot numbers, the first nempty of them slots without a unit.
 local function hand_new(c, me, now, top, tokens, nempty, withstate)
   return {c = c, me = me, now = now, top = top, tokens = tokens, n = #tokens, nempty = nempty, used = 0, closed = {}, out = {}, no = 0,
-    win = {}, nw = 0, units = 0, alone = false, broken = {}, state = withstate and c.hasstate, msgs = 0}
+    win = {}, nw = 0, units = 0, alone = false, broken = {}, open = {}, state = withstate and c.hasstate, msgs = 0}
 end
 
 -- slot gives the next slot, or nil. A unit that must run alone gets an empty slot and closes it for others.
@@ -86,7 +86,27 @@ local function emit(H, s, g, items)
   H.msgs = H.msgs + n
 end
 
--- drop_dead consumes messages that nobody will get: of an ended conversation, or expired. counted: the counter still has them.
+-- keep holds a unit of a group back until the lanes were read: entries read in the same call may join it while its backlog is
+-- empty and it has fewer than TOP.
+local function keep(H, s, g, items)
+  local u = {s, g, items}
+  H.open[#H.open + 1] = u
+  if H.top > 1 and H.c.lock[g] == H.me then H.open[g] = u end
+end
+
+-- room is how many more messages could join the units of this turn.
+local function room(H)
+  local n = 0
+  if H.top > 1 then
+    for i = 1, #H.open do
+      local u = H.open[i]
+      if H.open[u[2]] == u and H.top > #u[3] then n = n + H.top - #u[3] end
+    end
+  end
+  return n
+end
+
+-- drop consumes messages that nobody will get: of an ended conversation, or expired. counted: the counter still has them.
 local function drop(H, ref, h, b, counted)
   local c = H.c
   consume(c, {ref}, 1, 1)
@@ -214,7 +234,7 @@ local function hand_groups(H, list)
     for _, x in ipairs(take_now) do
       local items = sift(H, x.g, x.refs, got, counts)
       if #items > 0 then
-        emit(H, x.slot, x.g, items)
+        keep(H, x.slot, x.g, items)
       else
         local _, _, w = lock_parse(lock_get(c, x.g))
         H.tokens[#H.tokens + 1] = x.slot
@@ -223,6 +243,14 @@ local function hand_groups(H, list)
       end
     end
     list = again
+  end
+end
+
+local function emit_kept(H)
+  for i = 1, #H.open do
+    local u = H.open[i]
+    order(u[3])
+    emit(H, u[1], u[2], u[3])
   end
 end
 
@@ -235,12 +263,11 @@ local function hand_ready(H, n)
   hand_groups(H, list)
 end
 
--- hand_plain hands out plain messages that wait again.
-local function hand_plain(H, n)
-  if n <= 0 then return end
+-- hand_plain_once hands out up to n plain messages that wait again; returns how many places are free although some waited.
+local function hand_plain_once(H, n)
   local c = H.c
   local r = call('ZPOPMIN', c.P .. 'bp', int(n))
-  if #r == 0 then return end
+  if #r == 0 then return 0 end
   local refs = {}
   for i = 1, #r, 2 do refs[#refs + 1] = r[i] end
   local counts, unsure = counts_of(c, refs)
@@ -256,8 +283,20 @@ local function hand_plain(H, n)
     end
   end
   local got = claim(c, H.me, mine)
+  local spare = 0
   for _, ref in ipairs(mine) do
     local items = sift(H, '', {ref}, got, counts)
-    if #items > 0 then emit(H, slots[ref], '', items) end
+    if #items > 0 then
+      emit(H, slots[ref], '', items)
+    else
+      H.tokens[#H.tokens + 1] = slots[ref]
+      H.n = H.n + 1
+      spare = spare + 1
+    end
   end
+  return spare
+end
+
+local function hand_plain(H, n)
+  while n > 0 do n = hand_plain_once(H, n) end
 end

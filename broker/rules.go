@@ -1,0 +1,60 @@
+package broker
+
+import (
+	"math"
+	"time"
+)
+
+// AfterFailure is what a failed delivery attempt leads to for one message.
+type AfterFailure string
+
+// The ways on after a failed attempt, in the order they are tried.
+const (
+	FailureExpires AfterFailure = "expire" // its time to live is over: dead-lettered or dropped, as the queue says (TL-5)
+	FailureBuries  AfterFailure = "bury"   // the delivery limit is reached: MaxDeliveryCountExceeded (DC-4)
+	FailureTrips   AfterFailure = "trip"   // the rollback limit is reached: the queue turns OFF (PM-2)
+	FailureRetries AfterFailure = "again"  // it waits for its next attempt
+)
+
+// DecideFailure is the rule of one message after a failed attempt. deliveries and rollbacks include this failure. maxDelivery 0
+// and rollbackLimit 0 mean no limit. Expiry comes first; on a tie the dead letter wins, since it frees the queue (decisions,
+// One queue, two rule sets). The script library states the same rule; a test compares the two.
+func DecideFailure(deliveries, rollbacks int, expired bool, maxDelivery, rollbackLimit int) AfterFailure {
+	switch {
+	case expired:
+		return FailureExpires
+	case maxDelivery > 0 && deliveries >= maxDelivery:
+		return FailureBuries
+	case rollbackLimit > 0 && rollbacks >= rollbackLimit:
+		return FailureTrips
+	}
+	return FailureRetries
+}
+
+// RetryPause is the pause after the deliveries-th failure: Initial × Multiplier^(deliveries−1), at most Max when Max is set, less
+// a share of Jitter chosen by random (0…1). Whole milliseconds, rounded down. No Initial, no pause.
+func RetryPause(deliveries int, r Retry, random float64) time.Duration {
+	if r.Initial <= 0 {
+		return 0
+	}
+	ms := float64(r.Initial.Milliseconds())
+	limit := float64(r.Max.Milliseconds())
+	for range deliveries - 1 {
+		ms *= r.Multiplier
+		if limit > 0 && ms >= limit {
+			break
+		}
+	}
+	if limit > 0 && ms > limit {
+		ms = limit
+	}
+	return time.Duration(math.Floor(ms*(1-r.Jitter*random))) * time.Millisecond
+}
+
+// TransmitBackoff is the pause before the next try after n refusals in a row: 4, 8, 16, 32, then 64 s (TX-2).
+func TransmitBackoff(refusals int) time.Duration {
+	if refusals > 4 {
+		return 64 * time.Second
+	}
+	return 4 * time.Second << max(0, refusals-1)
+}

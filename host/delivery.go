@@ -103,7 +103,7 @@ func (d *delivery) look(now time.Time) view {
 	window := d.r.m.pace.window()
 	v := d.slots.look(window, d.alone)
 	if v.fast > 0 && !now.Before(d.gatherEnd) {
-		d.slots.hurry(now)
+		d.slots.hurry()
 		v = d.slots.look(window, d.alone)
 	}
 	if d.off || d.stopping {

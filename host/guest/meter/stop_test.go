@@ -172,10 +172,11 @@ func TestLeavingALongBlockEarly(t *testing.T) {
 	if err != nil || used < 120_000 || used > 175_000 {
 		t.Errorf("got %d units and %v, want those of the second line and at most 50,000 of the first", used, err)
 	}
+	// The condition and the branch not taken fill the first stretch; all of the branch taken comes on top.
 	branches := cat([]byte{0x41, 0, 0x04, 0x40}, line, []byte{0x05}, line, []byte{0x0b})
 	i = newInstance(t, engines["compiler"](), oneFunction(branches...))
-	if used, _, err = i.call("f", 0, 1_000_000, 0); err != nil || used < 120_000 || used > 175_000 {
-		t.Errorf("got %d units and %v for the branch of else, want its own and at most 50,000 of the other", used, err)
+	if used, _, err = i.call("f", 0, 1_000_000, 0); err != nil || used < 169_000 || used > 170_000 {
+		t.Errorf("got %d units and %v for the branch of else, want 120,000 for it and 50,000 for what comes before", used, err)
 	}
 }
 

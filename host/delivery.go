@@ -247,8 +247,8 @@ func (d *delivery) digest(reply *broker.TurnReply, now time.Time) {
 	switch {
 	case got > 0:
 		d.received, d.hungry = true, true
-	case reply.Again:
-		d.hungry = true
+	case reply.Again, reply.Alone && d.req.Empty < offered:
+		d.hungry = true // a unit that must run alone was not handed out because more than empty slots were offered
 	case offered > 0:
 		if d.hungry {
 			m.sawEmpty(now)

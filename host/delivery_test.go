@@ -92,6 +92,24 @@ func TestAnUncertainUnitRunsAlone(t *testing.T) {
 	}) // the broker finds fault with an uncertain unit that is not alone
 }
 
+func TestUncertainUnitsAloneOnAQueueAreFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFakeBroker("q")
+		r := start(t, b, func(c *Config) {
+			one(PluginConfig{Runner: &fakeRunner{}, MaxReaders: 2})(c)
+			c.Sweep = time.Hour
+		})
+		r.host.monitors["q"].pace.add(time.Microsecond)
+		b.mu.Lock()
+		for i := range 3 {
+			b.queues["q"].ready = append(b.queues["q"].ready, &fakeMessage{uncertain: true, msg: broker.Message{SequenceNumber: int64(i)}})
+		}
+		b.wakeLocked(b.queues["q"])
+		b.mu.Unlock()
+		r.until(time.Second, "all done", func() bool { return len(b.done("q")) == 3 })
+	})
+}
+
 func TestLongHandlersKeepTheirLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFakeBroker("q")

@@ -116,6 +116,19 @@ func checkpoint(ctx context.Context, mod api.Module, _ []uint64) {
 	counter.Set(uint64(n))
 }
 
+// bytesPerUnit is how many bytes the host copies or looks at for one work unit.
+const bytesPerUnit = 16
+
+// charge makes the guest pay for n bytes of work done on its behalf. Less than leastCharge is in the price of every host call.
+func (c *clock) charge(n int) {
+	if n < leastCharge || c.counter == nil {
+		return
+	}
+	c.counter.Set(c.counter.Get() - uint64(n/bytesPerUnit))
+}
+
+const leastCharge = 1024
+
 // sleep waits for d on behalf of the guest, or stops it.
 func (c *clock) sleep(d time.Duration) {
 	left := time.Duration(c.deadline - mono())

@@ -89,6 +89,7 @@ func notAvailable(*instance, api.Memory, []uint64) int64 { return int64(abi.ErrN
 
 // args reads parameters one after the other. The first bad one decides the error, except that a bad pointer always does.
 type args struct {
+	in   *instance
 	mem  api.Memory
 	rest []uint64
 	err  abi.Errno
@@ -106,10 +107,15 @@ func (a *args) i64() int64 {
 	return v
 }
 
-// view reads a pointer and a length. The bytes are the guest's: copy what is kept.
+// view reads a pointer and a length, and charges for the bytes. They are the guest's: copy what is kept.
 func (a *args) view() []byte {
-	return a.read(a.u32(), a.u32())
+	b := a.buf()
+	a.in.charge(len(b))
+	return b
 }
+
+// buf reads a pointer and a length of a buffer that the host will write to.
+func (a *args) buf() []byte { return a.read(a.u32(), a.u32()) }
 
 func (a *args) read(ptr, n uint32) []byte {
 	b, ok := a.mem.Read(ptr, n)
@@ -120,10 +126,10 @@ func (a *args) read(ptr, n uint32) []byte {
 	return b
 }
 
-// name reads a text that must be UTF-8, as all names are.
+// name reads a text that must be UTF-8 and of a sensible length, as all names are.
 func (a *args) name() string {
 	b := a.view()
-	if !utf8.Valid(b) {
+	if len(b) > maxText || !utf8.Valid(b) {
 		a.refuse(abi.ErrInvalid)
 		return ""
 	}
@@ -139,7 +145,7 @@ func (a *args) text() string {
 	return strings.ToValidUTF8(string(b), "\uFFFD")
 }
 
-// maxText is how much is kept of a text for people: reasons, descriptions, errors, span names.
+// maxText is how much is kept of a text for people (reasons, descriptions, errors, span names), and how long a name may be.
 const maxText = 64 << 10
 
 func (a *args) refuse(no abi.Errno) {
@@ -150,9 +156,10 @@ func (a *args) refuse(no abi.Errno) {
 
 // fill answers a function that returns a value into a buffer of the guest: its whole length. The value is written only if
 // the buffer can hold all of it.
-func fill[T string | []byte](buf []byte, value T) int64 {
+func fill[T string | []byte](in *instance, buf []byte, value T) int64 {
 	if len(value) <= len(buf) {
 		copy(buf, value)
+		in.charge(len(value))
 	}
 	return int64(len(value))
 }

@@ -25,34 +25,34 @@ func (in *instance) message(a *args) *broker.Message {
 }
 
 func messageField(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
-	m, field, buf := in.message(&a), a.u32(), a.view()
+	a := args{in: in, mem: mem, rest: stack}
+	m, field, buf := in.message(&a), a.u32(), a.buf()
 	if a.err != 0 {
 		return int64(a.err)
 	}
 	switch field {
 	case abi.FieldMessageID:
-		return fill(buf, m.MessageID)
+		return fill(in, buf, m.MessageID)
 	case abi.FieldSessionID:
-		return fill(buf, m.SessionID)
+		return fill(in, buf, m.SessionID)
 	case abi.FieldType:
-		return fill(buf, m.Type)
+		return fill(in, buf, m.Type)
 	case abi.FieldConversation:
-		return fill(buf, m.Conversation)
+		return fill(in, buf, m.Conversation)
 	case abi.FieldGroup:
-		return fill(buf, m.Group)
+		return fill(in, buf, m.Group)
 	case abi.FieldService:
-		return fill(buf, m.Service)
+		return fill(in, buf, m.Service)
 	case abi.FieldFarService:
-		return fill(buf, m.FarService)
+		return fill(in, buf, m.FarService)
 	case abi.FieldContract:
-		return fill(buf, m.Contract)
+		return fill(in, buf, m.Contract)
 	case abi.FieldValidation:
-		return fill(buf, m.Validation)
+		return fill(in, buf, m.Validation)
 	case abi.FieldKind:
-		return fill(buf, kindName(m.Kind))
+		return fill(in, buf, kindName(m.Kind))
 	case abi.FieldQueue:
-		return fill(buf, in.inv.Queue)
+		return fill(in, buf, in.inv.Queue)
 	}
 	return int64(abi.ErrField)
 }
@@ -71,7 +71,7 @@ func kindName(k broker.Kind) string {
 }
 
 func messageNumber(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
+	a := args{in: in, mem: mem, rest: stack}
 	m, number, out := in.message(&a), a.u32(), a.read(a.u32(), 8)
 	if a.err != 0 {
 		return int64(a.err)
@@ -107,8 +107,8 @@ func unixMilli(t time.Time) int64 {
 }
 
 func messageProperty(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
-	m, name, buf := in.message(&a), a.view(), a.view()
+	a := args{in: in, mem: mem, rest: stack}
+	m, name, buf := in.message(&a), a.view(), a.buf()
 	if a.err != 0 {
 		return int64(a.err)
 	}
@@ -116,12 +116,12 @@ func messageProperty(in *instance, mem api.Memory, stack []uint64) int64 {
 	if !ok {
 		return int64(abi.ErrNotFound)
 	}
-	return fill(buf, value)
+	return fill(in, buf, value)
 }
 
 func messageProperties(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
-	m, buf := in.message(&a), a.view()
+	a := args{in: in, mem: mem, rest: stack}
+	m, buf := in.message(&a), a.buf()
 	if a.err != 0 {
 		return int64(a.err)
 	}
@@ -129,14 +129,15 @@ func messageProperties(in *instance, mem api.Memory, stack []uint64) int64 {
 	for _, name := range slices.Sorted(maps.Keys(m.Properties)) {
 		list = abi.AppendProperty(list, name, m.Properties[name])
 	}
-	return fill(buf, list)
+	in.charge(len(list) * bytesPerUnit) // they are many small pieces
+	return fill(in, buf, list)
 }
 
 func messageBody(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
-	m, buf := in.message(&a), a.view()
+	a := args{in: in, mem: mem, rest: stack}
+	m, buf := in.message(&a), a.buf()
 	if a.err != 0 {
 		return int64(a.err)
 	}
-	return fill(buf, m.Body)
+	return fill(in, buf, m.Body)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func deadLetter(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
+	a := args{in: in, mem: mem, rest: stack}
 	reason, description := a.text(), a.text()
 	if a.err != 0 {
 		return int64(a.err)
@@ -21,7 +21,7 @@ func deadLetter(in *instance, mem api.Memory, stack []uint64) int64 {
 }
 
 func retryAfter(in *instance, _ api.Memory, stack []uint64) int64 {
-	a := args{rest: stack}
+	a := args{in: in, rest: stack}
 	pause := a.span()
 	if a.err != 0 {
 		return int64(a.err)
@@ -31,7 +31,7 @@ func retryAfter(in *instance, _ api.Memory, stack []uint64) int64 {
 }
 
 func fail(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
+	a := args{in: in, mem: mem, rest: stack}
 	text := a.text()
 	if a.err != 0 {
 		return int64(a.err)
@@ -41,7 +41,7 @@ func fail(in *instance, mem api.Memory, stack []uint64) int64 {
 }
 
 func logLine(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
+	a := args{in: in, mem: mem, rest: stack}
 	level := int(int32(a.u32()))
 	text := a.text()
 	if a.err != 0 {
@@ -52,8 +52,8 @@ func logLine(in *instance, mem api.Memory, stack []uint64) int64 {
 }
 
 func config(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
-	key, buf := a.view(), a.view()
+	a := args{in: in, mem: mem, rest: stack}
+	key, buf := a.view(), a.buf()
 	if a.err != 0 {
 		return int64(a.err)
 	}
@@ -61,13 +61,13 @@ func config(in *instance, mem api.Memory, stack []uint64) int64 {
 	if !ok {
 		return int64(abi.ErrNotFound)
 	}
-	return fill(buf, value)
+	return fill(in, buf, value)
 }
 
 func now(in *instance, _ api.Memory, _ []uint64) int64 { return in.now().UnixNano() }
 
 func random(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
+	a := args{in: in, mem: mem, rest: stack}
 	buf := a.view()
 	switch {
 	case a.err != 0:
@@ -88,22 +88,22 @@ const maxRandom = 64 << 10
 func (in *instance) random(b []byte) (int, error) { return io.ReadFull(in.source, b) }
 
 func traceparent(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
-	buf := a.view()
+	a := args{in: in, mem: mem, rest: stack}
+	buf := a.buf()
 	switch {
 	case a.err != 0:
 		return int64(a.err)
 	case in.inv == nil:
 		return 0
 	}
-	return fill(buf, in.inv.Traceparent)
+	return fill(in, buf, in.inv.Traceparent)
 }
 
 // maxSpans bounds the custom spans of an attempt; further ones are not kept.
 const maxSpans = 128
 
 func spanStart(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
+	a := args{in: in, mem: mem, rest: stack}
 	name := a.text()
 	if a.err != 0 {
 		return int64(a.err)

@@ -27,12 +27,14 @@ func (in *instance) stage(e broker.Effect) int64 {
 		return int64(abi.ErrIndex)
 	}
 	limits := &in.plugin.opts.Limits
-	in.effectBytes += effectSize(&e)
+	size := effectSize(&e)
+	in.effectBytes += size
 	if len(in.effects) >= limits.Effects || in.effectBytes > limits.EffectBytes {
 		panic(errEffectLimit)
 	}
 	if in.inv.Effects != nil {
 		if err := in.inv.Effects.CheckEffect(&in.lazy, in.inv.Unit, &e); err != nil {
+			in.effectBytes -= size
 			return in.refuse(err)
 		}
 	}
@@ -49,10 +51,6 @@ func (in *instance) refuse(err error) int64 {
 	if stop := in.check(); stop != nil {
 		panic(stop)
 	}
-	in.effectBytes = 0
-	for i := range in.effects {
-		in.effectBytes += effectSize(&in.effects[i])
-	}
 	in.refusal = err.Error()
 	return int64(errnoOf(err))
 }
@@ -61,13 +59,26 @@ func (in *instance) refuse(err error) int64 {
 func (a *args) outgoing(m *broker.Outgoing) {
 	list := a.view()
 	a.properties(m, list)
-	m.Body = bytes.Clone(a.view())
+	m.Body = a.clone()
+}
+
+// clone reads bytes that are staged. More than could ever be staged are not even copied.
+func (a *args) clone() []byte {
+	b := a.view()
+	if len(b) > a.in.plugin.opts.Limits.EffectBytes {
+		panic(errEffectLimit)
+	}
+	return bytes.Clone(b)
 }
 
 func (a *args) properties(m *broker.Outgoing, list []byte) {
 	if len(list) == 0 {
 		return
 	}
+	if len(list) > a.in.plugin.opts.Limits.EffectBytes {
+		panic(errEffectLimit)
+	}
+	a.in.charge(len(list) * bytesPerUnit) // they are many small pieces
 	m.Properties = make(map[string]string)
 	ok := abi.ParseProperties(list, func(name, value []byte) { m.Properties[string(name)] = string(value) })
 	if !ok {
@@ -90,7 +101,7 @@ func (in *instance) conversation(a *args) string {
 }
 
 func dialogSend(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
+	a := args{in: in, mem: mem, rest: stack}
 	e := broker.Effect{Kind: broker.EffectSend, Conversation: in.conversation(&a)}
 	e.Message.Type = a.name()
 	a.outgoing(&e.Message)
@@ -101,7 +112,7 @@ func dialogSend(in *instance, mem api.Memory, stack []uint64) int64 {
 }
 
 func queueSend(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
+	a := args{in: in, mem: mem, rest: stack}
 	e := broker.Effect{Kind: broker.EffectSendTo, Queue: a.name()}
 	e.Message.Type, e.Message.MessageID, e.Message.SessionID = a.name(), a.name(), a.name()
 	a.outgoing(&e.Message)
@@ -134,11 +145,11 @@ func (a *args) lifetime() time.Duration {
 const maxMillis = int64(1<<63-1) / int64(time.Millisecond)
 
 func dialogBegin(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
+	a := args{in: in, mem: mem, rest: stack}
 	e := broker.Effect{Kind: broker.EffectBegin}
 	e.From, e.To, e.Contract, e.Group = a.name(), a.name(), a.name(), a.name()
 	e.Lifetime = a.lifetime()
-	buf := a.view()
+	buf := a.buf()
 	if a.err != 0 {
 		return int64(a.err)
 	}
@@ -153,7 +164,7 @@ func dialogBegin(in *instance, mem api.Memory, stack []uint64) int64 {
 	if n := in.stage(e); n < 0 {
 		return n
 	}
-	return fill(buf, handle)
+	return fill(in, buf, handle)
 }
 
 // handleSize is the length of a conversation handle, a UUID.
@@ -167,7 +178,7 @@ func (in *instance) newHandle() (string, error) {
 }
 
 func dialogEnd(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
+	a := args{in: in, mem: mem, rest: stack}
 	e := broker.Effect{Kind: broker.EffectEnd, Conversation: in.conversation(&a)}
 	if a.err != 0 {
 		return int64(a.err)
@@ -176,7 +187,7 @@ func dialogEnd(in *instance, mem api.Memory, stack []uint64) int64 {
 }
 
 func dialogEndError(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
+	a := args{in: in, mem: mem, rest: stack}
 	e := broker.Effect{Kind: broker.EffectEnd, Conversation: in.conversation(&a)}
 	e.Code = int(int32(a.u32()))
 	e.Text = a.name()
@@ -190,7 +201,7 @@ func dialogEndError(in *instance, mem api.Memory, stack []uint64) int64 {
 }
 
 func dialogMove(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
+	a := args{in: in, mem: mem, rest: stack}
 	e := broker.Effect{Kind: broker.EffectMove, Conversation: in.conversation(&a), Group: a.name()}
 	if a.err != 0 {
 		return int64(a.err)
@@ -199,7 +210,7 @@ func dialogMove(in *instance, mem api.Memory, stack []uint64) int64 {
 }
 
 func timerAfter(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
+	a := args{in: in, mem: mem, rest: stack}
 	e := broker.Effect{Kind: broker.EffectTimer, Conversation: in.conversation(&a), After: a.span()}
 	if a.err != 0 {
 		return int64(a.err)
@@ -208,7 +219,7 @@ func timerAfter(in *instance, mem api.Memory, stack []uint64) int64 {
 }
 
 func timerCron(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
+	a := args{in: in, mem: mem, rest: stack}
 	e := broker.Effect{Kind: broker.EffectTimer, Conversation: in.conversation(&a), Cron: a.name(), Zone: a.name()}
 	if e.Cron == "" {
 		a.refuse(abi.ErrInvalid)
@@ -220,7 +231,7 @@ func timerCron(in *instance, mem api.Memory, stack []uint64) int64 {
 }
 
 func timerCancel(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
+	a := args{in: in, mem: mem, rest: stack}
 	e := broker.Effect{Kind: broker.EffectCancelTimer, Conversation: in.conversation(&a)}
 	if a.err != 0 {
 		return int64(a.err)

@@ -1,8 +1,6 @@
 package guest
 
 import (
-	"bytes"
-
 	"github.com/tetratelabs/wazero/api"
 
 	"parley/broker"
@@ -13,8 +11,8 @@ import (
 func (in *instance) stateful() bool { return in.inv != nil && in.inv.Unit.Group != "" }
 
 func stateGet(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
-	key, buf := a.view(), a.view()
+	a := args{in: in, mem: mem, rest: stack}
+	key, buf := a.view(), a.buf()
 	switch {
 	case a.err != 0:
 		return int64(a.err)
@@ -29,17 +27,17 @@ func stateGet(in *instance, mem api.Memory, stack []uint64) int64 {
 	if !ok {
 		return int64(abi.ErrNotFound)
 	}
-	return fill(buf, value)
+	return fill(in, buf, value)
 }
 
 func statePut(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
-	e := broker.Effect{Kind: broker.EffectPutState, Key: a.name(), Value: bytes.Clone(a.view())}
+	a := args{in: in, mem: mem, rest: stack}
+	e := broker.Effect{Kind: broker.EffectPutState, Key: a.name(), Value: a.clone()}
 	return in.write(&a, e)
 }
 
 func stateDelete(in *instance, mem api.Memory, stack []uint64) int64 {
-	a := args{mem: mem, rest: stack}
+	a := args{in: in, mem: mem, rest: stack}
 	return in.write(&a, broker.Effect{Kind: broker.EffectDeleteState, Key: a.name()})
 }
 

@@ -52,6 +52,8 @@ func TestCase33DeadlineEvasion(t *testing.T) {
 		{"C endless recursion", trouble, "r", broker.ReasonStackOverflow},
 		{"D host function that waits 1.5 s", trouble, "s", broker.ReasonDeadlineExceeded},
 		{"host calls for ever", trouble, "h", broker.ReasonDeadlineExceeded},
+		{"names of 60 MiB for ever", trouble, "n", broker.ReasonDeadlineExceeded},
+		{"1,024 vectors for ever", trouble, "v", broker.ReasonDeadlineExceeded},
 		{"random bytes for ever", trouble, "z", broker.ReasonDeadlineExceeded},
 	} {
 		t.Run(c.name, func(t *testing.T) {

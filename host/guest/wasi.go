@@ -38,13 +38,53 @@ func exportWASI(b wazero.HostModuleBuilder) {
 	override("fd_read", fdRead, i32, i32, i32, i32)
 	override("poll_oneoff", pollOneoff, i32, i32, i32, i32)
 	override("random_get", randomGet, i32, i32)
+	for name, params := range filesystem {
+		override(name, noFile, params...)
+	}
 }
 
-// vectors calls each for every buffer of an array of (pointer, length) until it returns false.
-func vectors(mem api.Memory, at, count uint32, each func(b []byte) bool) int64 {
+// filesystem is the functions for files and sockets. There are none, and wazero's own would still walk through vectors and
+// names of any length before they say so.
+var filesystem = map[string][]api.ValueType{
+	"fd_pread":                valueBytes("iiiIi"),
+	"fd_pwrite":               valueBytes("iiiIi"),
+	"fd_readdir":              valueBytes("iiiIi"),
+	"path_create_directory":   valueBytes("iii"),
+	"path_filestat_get":       valueBytes("iiiii"),
+	"path_filestat_set_times": valueBytes("iiiiIIi"),
+	"path_link":               valueBytes("iiiiiii"),
+	"path_open":               valueBytes("iiiiiIIii"),
+	"path_readlink":           valueBytes("iiiiii"),
+	"path_remove_directory":   valueBytes("iii"),
+	"path_rename":             valueBytes("iiiiii"),
+	"path_symlink":            valueBytes("iiiii"),
+	"path_unlink_file":        valueBytes("iii"),
+	"sock_accept":             valueBytes("iii"),
+	"sock_recv":               valueBytes("iiiiii"),
+	"sock_send":               valueBytes("iiiii"),
+	"sock_shutdown":           valueBytes("ii"),
+}
+
+// valueBytes reads types from letters: i is i32, I is i64.
+func valueBytes(letters string) []api.ValueType {
+	types := make([]api.ValueType, len(letters))
+	for n, letter := range letters {
+		types[n] = api.ValueTypeI32
+		if letter == 'I' {
+			types[n] = api.ValueTypeI64
+		}
+	}
+	return types
+}
+
+func noFile(*instance, api.Memory, []uint64) int64 { return wasiBadf }
+
+// vectors calls each for every buffer of an array of (pointer, length) until it returns false. Each charges for its bytes.
+func vectors(in *instance, mem api.Memory, at, count uint32, each func(b []byte) bool) int64 {
 	if count > maxVectors {
 		return wasiInval
 	}
+	in.charge(int(count) * bytesPerUnit)
 	for i := range count {
 		entry, ok := mem.Read(at+8*i, 8)
 		if !ok {
@@ -71,8 +111,9 @@ func fdWrite(in *instance, mem api.Memory, stack []uint64) int64 {
 		return wasiBadf
 	}
 	var n uint32
-	errno := vectors(mem, uint32(stack[1]), uint32(stack[2]), func(b []byte) bool {
+	errno := vectors(in, mem, uint32(stack[1]), uint32(stack[2]), func(b []byte) bool {
 		out.write(b)
+		in.charge(min(len(b), out.limit))
 		n += uint32(len(b))
 		return true
 	})
@@ -87,9 +128,10 @@ func fdRead(in *instance, mem api.Memory, stack []uint64) int64 {
 		return wasiBadf
 	}
 	var n uint32
-	errno := vectors(mem, uint32(stack[1]), uint32(stack[2]), func(b []byte) bool {
+	errno := vectors(in, mem, uint32(stack[1]), uint32(stack[2]), func(b []byte) bool {
 		k := copy(b, in.stdin)
 		in.stdin = in.stdin[k:]
+		in.charge(k)
 		n += uint32(k)
 		return k == len(b)
 	})

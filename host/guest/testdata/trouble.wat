@@ -94,6 +94,18 @@
       (drop (call $dialog_end (i32.const 0) (i32.const 0))) (return (i32.const 1))))
     (if (call $is (local.get $c) (i32.const 107)) (then (loop $l                            ;; k: log for ever
       (drop (call $log (i32.const 0) (i32.const 200) (i32.const 63))) (br $l))))
+    (if (call $is (local.get $c) (i32.const 110)) (then                                     ;; n: names of 60 MiB for ever
+      (drop (memory.grow (i32.const 998)))
+      (loop $l (drop (call $queue_send (i32.const 65536) (i32.const 62914560) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
+        (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i64.const -1) (i64.const 0)))
+      (br $l))))
+    (if (call $is (local.get $c) (i32.const 118)) (then                                     ;; v: 1,024 vectors of a page for ever
+      (loop $l
+        (i32.store (i32.add (i32.const 65536) (i32.mul (local.get $i) (i32.const 8))) (i32.const 0))
+        (i32.store (i32.add (i32.const 65540) (i32.mul (local.get $i) (i32.const 8))) (i32.const 65536))
+        (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 1024))))
+      (loop $l
+        (drop (call $fd_write (i32.const 1) (i32.const 65536) (i32.const 1024) (i32.const 3000))) (br $l))))
     (if (call $is (local.get $c) (i32.const 122)) (then (loop $l                            ;; z: random bytes for ever
       (drop (call $random_get (i32.const 0) (i32.const 131072))) (br $l))))
     (i32.const 0)))

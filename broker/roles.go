@@ -172,6 +172,24 @@ type Dialogs interface {
 	Endpoints(ctx context.Context, queue, state string, yield func(Endpoint) bool) error
 }
 
+// DialogVerbs is the rest of the conversation verbs, for operators. Each waits up to wait while a reader holds the group, then
+// returns ErrGroupLocked.
+type DialogVerbs interface {
+	// Timer arms or re-arms the timer of this side: after a duration, or by a cron spec in a zone. after 0 without a spec
+	// cancels. Errors: 8426, 8458, 8410, ErrTimerValue.
+	Timer(ctx context.Context, handle string, after time.Duration, cron, zone string, wait time.Duration) error
+	// Move moves the conversation to the group with that UUID, creating it when it does not exist. Errors: 8426, 8438, 8439.
+	Move(ctx context.Context, handle, group string, wait time.Duration) error
+	// Retained returns the messages kept of the conversation, oldest first (RT): received ones, waiting ones, sent ones.
+	Retained(ctx context.Context, handle string) ([]RetainedMessage, error)
+}
+
+// RetainedMessage is one row of a conversation on a queue with retention.
+type RetainedMessage struct {
+	Message
+	RetainedStatus int // 0 received, 1 ready to receive, 3 sent (RT)
+}
+
 // Dialog is what BEGIN DIALOG takes.
 type Dialog struct {
 	From, To string

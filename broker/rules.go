@@ -51,6 +51,29 @@ func RetryPause(deliveries int, r Retry, random float64) time.Duration {
 	return time.Duration(math.Floor(ms*(1-r.Jitter*random))) * time.Millisecond
 }
 
+// AutoEnd adds to a commit the END of each conversation whose EndDialog or Error is in the unit and which the handler did not end
+// itself, when the queue asks for it (decisions, Dialogs). Other verdicts stay as they are.
+func AutoEnd(s *Settlement) {
+	if s.Verdict != VerdictCommit || !s.Unit.AutoEnd {
+		return
+	}
+	for i := range s.Unit.Messages {
+		m := &s.Unit.Messages[i]
+		if (m.Kind == KindEndDialog || m.Kind == KindError) && !ends(s.Effects, m.Conversation) {
+			s.Effects = append(s.Effects, Effect{Kind: EffectEnd, Conversation: m.Conversation})
+		}
+	}
+}
+
+func ends(effects []Effect, conversation string) bool {
+	for i := range effects {
+		if effects[i].Kind == EffectEnd && effects[i].Conversation == conversation {
+			return true
+		}
+	}
+	return false
+}
+
 // TransmitBackoff is the pause before the next try after n refusals in a row: 4, 8, 16, 32, then 64 s (TX-2).
 func TransmitBackoff(refusals int) time.Duration {
 	if refusals > 4 {

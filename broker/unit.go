@@ -13,6 +13,7 @@ type Unit struct {
 	// EndpointState is the state of the last message's conversation at hand-out, so that a send that must fail is known
 	// at once; "" for plain messages and sessions.
 	EndpointState State
+	AutoEnd       bool // the queue ends conversations whose EndDialog or Error a handler leaves (decisions, Dialogs)
 }
 
 // Verdict is how a unit of work ended.
@@ -85,15 +86,17 @@ type EffectKind uint8
 
 // The effects a handler may stage. All of a unit's effects become visible together, in its commit (G1).
 const (
-	EffectSend        EffectKind = iota + 1 // SEND on Conversation: Type, Properties, Body
-	EffectBegin                             // BEGIN DIALOG: Conversation (made by NewHandle), From, To, Contract, Group, Lifetime
-	EffectEnd                               // END CONVERSATION: Conversation, and Code with Text for WITH ERROR
-	EffectSendTo                            // send Message to Queue
-	EffectTimer                             // BEGIN CONVERSATION TIMER: Conversation, After, or Cron with Zone
-	EffectCancelTimer                       // cancel Conversation's timer
-	EffectMove                              // MOVE CONVERSATION to Group
-	EffectPutState                          // set Key of the unit's group state to Body
-	EffectDeleteState                       // delete Key of the unit's group state
+	EffectSend          EffectKind = iota + 1 // SEND on Conversation: Type, Properties, Body
+	EffectBegin                               // BEGIN DIALOG: Conversation (made by NewHandle), From, To, Contract, Group, Lifetime
+	EffectEnd                                 // END CONVERSATION: Conversation, and Code with Text for WITH ERROR
+	EffectSendTo                              // send Message to Queue
+	EffectTimer                               // BEGIN CONVERSATION TIMER: Conversation, After, or Cron with Zone
+	EffectCancelTimer                         // cancel Conversation's timer
+	EffectMove                                // MOVE CONVERSATION to Group
+	EffectPutState                            // set Key of the unit's group state to Body
+	EffectDeleteState                         // delete Key of the unit's group state
+	EffectCommandEnd                          // after the commit, at least once: END Conversation of Queue WITH ERROR Code, Text
+	EffectCommandEnable                       // after the commit: turn Queue ON if its epoch is still Epoch, so that ON happens once
 )
 
 // Effect is one staged effect. Which fields count is said at its kind.
@@ -111,6 +114,7 @@ type Effect struct {
 	Cleanup      bool // END WITH CLEANUP; an administrator's verb, refused to handlers
 	After        time.Duration
 	Cron, Zone   string
+	Epoch        int64 // of the queue, as its queue_disabled event tells it
 	Key          string
 	Value        []byte
 }

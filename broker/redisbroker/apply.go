@@ -38,6 +38,9 @@ func (b *Broker) Apply(ctx context.Context, defs broker.Definitions, dryRun bool
 	if err := b.configureQueues(ctx); err != nil {
 		return nil, err
 	}
+	if err := b.armSchedules(ctx); err != nil {
+		return nil, err
+	}
 	return plan, b.wakeTargets(ctx, defs)
 }
 
@@ -259,7 +262,7 @@ func (b *Broker) configure(ctx context.Context, name string, e queueEntry, servi
 		"name", escape(name), "maxdel", q.MaxDelivery, "poison", poisonLimit(q.Poison), "pscope", q.Poison.Scope[:1],
 		"ri", q.Retry.Initial.Milliseconds(), "rm", q.Retry.Max.Milliseconds(), "rx", strconv.FormatFloat(q.Retry.Multiplier, 'f', -1, 64),
 		"rj", strconv.FormatFloat(q.Retry.Jitter, 'f', -1, 64), "ttl", q.DefaultTTL.Milliseconds(), "dttl", flag(q.DeadLetterTTL),
-		"retention", flag(q.Retention), "archive", flag(q.Archive), "odl", q.OnDeadLetter, "age", q.PriorityAging.Milliseconds(),
+		"retention", flag(q.Retention), "archive", flag(q.Archive), "odl", q.OnDeadLetter, "age", q.PriorityAging.Milliseconds(), "notify", b.notified("queue_disabled", name),
 	}
 	args := append([]any{b.now(), e.Number, len(set) / 2}, set...)
 	args = append(args, len(services))

@@ -1,6 +1,8 @@
 package redisbroker
 
 import (
+	"slices"
+
 	"parley/broker"
 	"parley/broker/validate"
 )
@@ -19,6 +21,28 @@ func newChecker(t broker.MessageType) (checker, error) {
 	}
 	xml := t.Validation == "well_formed_xml" || t.Validation == "valid_xml"
 	return checker{letter: v.Letter(), xml: xml, check: v.Check}, nil
+}
+
+// arrival is the check on arrival that the receiving side makes (CT-8, MT-4): the code and text of the Error that bounces, or "".
+// Both sides share the namespace's definitions, so it is made where the body is at hand: at the sender's commit or by the
+// transmitter.
+func (d *directory) arrival(ep *epInfo, m *broker.Outgoing) (code, text string) {
+	if ep == nil {
+		return "", ""
+	}
+	typ := m.Type
+	if typ == "" {
+		typ = broker.TypeDefault
+	}
+	if ep.role == "I" {
+		d.mu.RLock()
+		s, ok := d.services[ep.far]
+		d.mu.RUnlock()
+		if ok && !slices.Contains(s.Contracts, ep.contract) {
+			return "-8408", "Target service '" + ep.far + "' does not support contract '" + ep.contract + "'."
+		}
+	}
+	return d.invalid(typ, m.Body, ep.role == "T")
 }
 
 // invalid returns the negative code and the text of the Error that bounces, or "" when body is fit for its type. initiator says

@@ -27,6 +27,9 @@ func (b *Broker) encodeEffects(ctx context.Context, c *turnCall, u int, queue st
 		}
 	}
 	for i := range effects {
+		if effects[i].Kind == broker.EffectBegin { // later effects of this unit may be on it
+			info = withBegun(info, &effects[i])
+		}
 		args, err := b.encodeEffect(&effects[i], unit, info)
 		if err != nil {
 			return err
@@ -38,6 +41,19 @@ func (b *Broker) encodeEffects(ctx context.Context, c *turnCall, u int, queue st
 	return nil
 }
 
+// withBegun adds what will never change of a dialog that this very unit begins.
+func withBegun(info map[string]*epInfo, e *broker.Effect) map[string]*epInfo {
+	if info == nil {
+		info = map[string]*epInfo{}
+	}
+	contract := e.Contract
+	if contract == "" {
+		contract = broker.ContractDefault
+	}
+	info[e.Conversation] = &epInfo{role: "I", service: e.From, far: e.To, contract: contract}
+	return info
+}
+
 func (b *Broker) encodeEffect(e *broker.Effect, unit *broker.Unit, info map[string]*epInfo) ([]any, error) {
 	group := ""
 	if unit != nil {
@@ -45,7 +61,7 @@ func (b *Broker) encodeEffect(e *broker.Effect, unit *broker.Unit, info map[stri
 	}
 	switch e.Kind {
 	case broker.EffectSend:
-		code, text := b.dir.invalid(e.Message.Type, e.Message.Body, info[e.Conversation] != nil && info[e.Conversation].role == "T")
+		code, text := b.dir.arrival(info[e.Conversation], &e.Message)
 		return []any{"S", e.Conversation, encodeRest(&e.Message, e.Message.MessageID), e.Message.Body, code, text}, nil
 	case broker.EffectSendTo:
 		return b.encodeSendTo(e), nil
@@ -63,6 +79,10 @@ func (b *Broker) encodeEffect(e *broker.Effect, unit *broker.Unit, info map[stri
 		return []any{"X", e.Conversation}, nil
 	case broker.EffectMove:
 		return []any{"M", e.Conversation, "g:" + e.Group}, nil
+	case broker.EffectCommandEnd:
+		return []any{"C", escape(e.Queue), "end", e.Conversation, strconv.Itoa(e.Code), strings.ToValidUTF8(e.Text, "\uFFFD"), ""}, nil
+	case broker.EffectCommandEnable:
+		return []any{"C", escape(e.Queue), "enable", "", "", "", strconv.FormatInt(e.Epoch, 10)}, nil
 	case broker.EffectPutState:
 		return []any{"P", group, escape(e.Key), e.Value}, nil
 	case broker.EffectDeleteState:

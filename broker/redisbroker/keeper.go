@@ -204,23 +204,24 @@ func (b *Broker) decodeHead(ref, head string) broker.Message {
 	return m
 }
 
-// rearm sets the next firing of repeating timers: triples of handle, spec|zone, planned instant.
+// rearm sets the next firing of repeating timers and schedules: kind, name, spec|zone|…, planned instant of each.
 func (b *Broker) rearm(ctx context.Context, prefix string, fired []string) error {
-	for i := 0; i+2 < len(fired); i += 3 {
-		spec, zone, _ := strings.Cut(fired[i+1], "|")
-		planned := msTime(fired[i+2])
+	for i := 0; i+3 < len(fired); i += 4 {
+		f := append(strings.Split(fired[i+2], "|"), "")
+		spec, zone := f[0], f[1]
+		planned := msTime(fired[i+3])
 		after := planned
 		if now := b.clock(); now.After(after) {
 			after = now // overdue after downtime: once, now; missed firings are not made up (decisions, Timers)
 		}
+		at := ""
 		next, err := nextCron(unescape(spec), unescape(zone), after)
 		if err != nil {
-			b.opt.Log("a repeating timer stops", "conversation", fired[i], "error", err)
-			continue
+			b.opt.Log("a repeating timer stops", "timer", fired[i+1], "error", err)
+		} else {
+			at = strconv.FormatInt(next.UnixMilli(), 10)
 		}
-		c := &turnCall{neffects: 1, effects: []any{1, "T", fired[i], next.UnixMilli(), fired[i+1]}}
-		_, err = b.sender(b.queueOf(prefix)).work(ctx, c)
-		if err != nil {
+		if _, err := b.repeat(ctx, "rearm", prefix+"meta", b.now(), fired[i], fired[i+1], fired[i+3], at); err != nil {
 			return b.fault("arm a repeating timer", err)
 		}
 	}

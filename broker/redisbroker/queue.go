@@ -114,7 +114,12 @@ func (b *Broker) SetStatus(ctx context.Context, name string, s broker.QueueStatu
 	default:
 		return broker.ErrInvalid.With("queue %q: status %q", name, s)
 	}
-	v, err := b.repeat(ctx, "status", b.prefix(name)+"meta", b.now(), string(s), "")
+	return b.enable(ctx, name, s, "")
+}
+
+// enable switches a queue, only if its epoch is still epoch ("": whatever it is), and has parked arrivals tried at once.
+func (b *Broker) enable(ctx context.Context, name string, s broker.QueueStatus, epoch string) error {
+	v, err := b.repeat(ctx, "status", b.prefix(name)+"meta", b.now(), string(s), epoch)
 	if err != nil {
 		return b.fault("switch queue "+name, err)
 	}

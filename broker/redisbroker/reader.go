@@ -12,19 +12,20 @@ import (
 
 // reader implements broker.Reader: one name, its units, and the repair of unknown outcomes.
 type reader struct {
-	b      *Broker
-	queue  string
-	prefix string
-	key    string
-	slots  int
-	lease  time.Duration
-	flags  string
-	mu     sync.Mutex // guards name and gone: Renew may run beside a Turn that resumes
-	name   string
-	gone   bool
-	held   map[uint64]*held
-	nextID uint64
-	runs   map[string]int // units in a row of a group, for fairness
+	b       *Broker
+	queue   string
+	prefix  string
+	key     string
+	slots   int
+	lease   time.Duration
+	flags   string
+	mu      sync.Mutex // guards name and gone: Renew may run beside a Turn that resumes
+	name    string
+	gone    bool
+	held    map[uint64]*held
+	nextID  uint64
+	runs    map[string]int // units in a row of a group, for fairness
+	autoEnd bool
 	// withState says whether the units of the reply being read carry state.
 	withState bool
 }
@@ -42,7 +43,8 @@ const hotRun = 64
 
 // OpenReader implements broker.Readers.
 func (b *Broker) OpenReader(ctx context.Context, queue string, opt broker.ReaderOptions) (broker.Reader, error) {
-	if _, err := b.queueEntry(ctx, queue); err != nil {
+	e, err := b.queueEntry(ctx, queue)
+	if err != nil {
 		return nil, err
 	}
 	if opt.Lease <= 0 {
@@ -53,6 +55,7 @@ func (b *Broker) OpenReader(ctx context.Context, queue string, opt broker.Reader
 		limit = opt.Slots
 	}
 	r := b.newReader(b.prefix(queue), queue, opt.Lease)
+	r.autoEnd = e.Settings.AutoEnd
 	if !opt.NoState {
 		r.flags += "s"
 	}

@@ -20,8 +20,8 @@ var scriptFiles embed.FS
 
 // The scripts by name: one for each atomic transition. Each has one typed wrapper; nothing else calls them.
 var scriptNames = []string{
-	"append", "arrive", "configure", "delete", "due", "purge", "reap", "rebuild", "register", "release", "renew",
-	"resubmit", "resume", "status", "turn", "txdone", "txfail", "txhead", "txnow", "work",
+	"append", "arrive", "configure", "delete", "due", "purge", "reap", "rearm", "rebuild", "register", "release", "renew",
+	"resubmit", "resume", "schedule", "status", "turn", "txdone", "txfail", "txhead", "txnow", "work",
 }
 
 // script is one script as it is loaded: its library parts in front.

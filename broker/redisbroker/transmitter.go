@@ -2,6 +2,7 @@ package redisbroker
 
 import (
 	"context"
+	"errors"
 	"sort"
 	"strconv"
 	"strings"
@@ -71,6 +72,12 @@ func flatFields(a []string) map[string]string {
 
 // transmitOne takes one entry to its target and removes it at the source. It returns when to try again, 0 when it is through.
 func (b *Broker) transmitOne(ctx context.Context, prefix, target, id string, m map[string]string) (int64, error) {
+	if q, ok := strings.CutPrefix(target, "command:"); ok {
+		if err := b.command(ctx, unescape(q), m); err != nil {
+			return b.transmitFail(ctx, prefix, target, err.Error())
+		}
+		return 0, b.transmitDone(ctx, prefix, target, id, "done", "", "")
+	}
 	queue, why, err := b.transmitTo(ctx, target)
 	if err != nil {
 		return 0, err
@@ -80,6 +87,11 @@ func (b *Broker) transmitOne(ctx context.Context, prefix, target, id string, m m
 			return 0, b.transmitDone(ctx, prefix, target, id, "bury", "MessagingEntityNotFound", why)
 		}
 		return b.transmitFail(ctx, prefix, target, why)
+	}
+	if m["code"] == "" && m["k"] == string(broker.KindApp) { // the service may have been unknown when it was sent
+		h, _ := parseHeader("|0|||||" + m["rest"])
+		ep := &epInfo{role: m["role"], far: unescape(m["to"]), contract: unescape(m["contract"])}
+		m["code"], m["text"] = b.dir.arrival(ep, &broker.Outgoing{Type: unescape(h.typ), Body: []byte(m["body"])})
 	}
 	a, err := b.arrive(ctx, prefix, target, id, queue, m, "")
 	if err != nil {
@@ -159,6 +171,25 @@ func (b *Broker) retryTransmissions(ctx context.Context, targets []string) error
 				b.hintDue(p, b.clock().UnixMilli())
 			}
 		}
+	}
+	return nil
+}
+
+// command runs what a handler asked of another queue after its commit. It may run twice (a host died in between); what is done
+// already is no error, and ON is guarded by the queue's epoch.
+func (b *Broker) command(ctx context.Context, queue string, m map[string]string) error {
+	switch m["what"] {
+	case "end":
+		err := b.End(ctx, m["handle"], broker.Ending{Code: int(num(m["code"])), Text: m["text"]}, 0)
+		if errors.Is(err, broker.ErrUnknownConversation) || errors.Is(err, broker.ErrConversationState) {
+			return nil
+		}
+		return err
+	case "enable":
+		if _, err := b.queueEntry(ctx, queue); err != nil {
+			return nil //nolint:nilerr // the queue is gone: nothing to turn on
+		}
+		return b.enable(ctx, queue, broker.QueueActive, m["epoch"])
 	}
 	return nil
 }

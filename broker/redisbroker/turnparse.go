@@ -130,7 +130,7 @@ func settleResult(s *broker.Settlement, code string) broker.SettleResult {
 func (r *reader) parseUnit(c *cursor) *broker.Unit {
 	slot, n, group := c.int(), c.int(), c.line()
 	r.nextID++
-	u := &broker.Unit{ID: r.nextID, Slot: slot, Group: group, Messages: make([]broker.Message, 0, n)}
+	u := &broker.Unit{ID: r.nextID, Slot: slot, Group: group, AutoEnd: r.autoEnd, Messages: make([]broker.Message, 0, n)}
 	h := &held{unit: u}
 	for range n {
 		ref, counts, state, head := c.line(), c.line(), c.line(), c.line()

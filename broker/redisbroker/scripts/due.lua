@@ -3,7 +3,8 @@
 -- KEYS 1: meta of the queue.
 -- ARGV 1: now in ms, '' for the server's  2: flags (d direct writes)  3: how many of each kind at most
 -- RETURNS next due ms (0: none), number promoted, 1 when more of it is due, number of expired readers, their names, then
---   handle, cron record and due instant of each repeating timer that fired; NOENT.
+--   kind (tm or sd), name, cron record and planned instant of each repeating timer and schedule that fired and is to be armed
+--   again (rearm). One that nobody arms is named again after 5 s, so the death of a host stops no schedule; NOENT.
 local now = clock(ARGV[1])
 local c = open(sub(KEYS[1], 1, -5))
 if not c then return {'NOENT'} end
@@ -49,6 +50,30 @@ for _, m in ipairs(upto('retry')) do
   c.dirty = true
 end
 local fired = {}
+
+-- again_later names a repeating timer for rearm, and keeps it until that has happened.
+local function again_later(kind, name, record, planned)
+  call('HSET', P .. kind .. 'n', name, planned)
+  call('ZADD', P .. kind, int(now + 5000), name)
+  fired[#fired + 1] = kind; fired[#fired + 1] = name; fired[#fired + 1] = record; fired[#fired + 1] = planned
+end
+
+-- run_schedule sends one planned run on the dialog that the schedule owns: its far side is the system (parley/schedule/<name>).
+-- When the handler has ended that dialog, the next run begins another.
+local function run_schedule(name, planned)
+  local f = fields(call('HGET', P .. 'sdr', name))
+  local to, typ, serial = f[3], f[4], tonumber(call('HGET', P .. 'sdh', name) or 0)
+  local far = 'parley/schedule/' .. name
+  local function handle(n) return fmt('00000000-%04x-4%03x-8000-%s', n % 65536, floor(n / 65536) % 4096, f[5]) end
+  if call('HEXISTS', P .. 'ed', far_handle(c, handle(serial))) == 1 then
+    serial = serial + 1
+    call('HSET', P .. 'sdh', name, int(serial))
+  end
+  local h = handle(serial)
+  local conv = conv_get(c, far_handle(c, h))
+  arrive(c, now, {from = h, role = 'I', svc = far, to = to, toh = '', contract = 'DEFAULT', expires = '', seq = conv and conv.rcv or 0,
+    k = 'S', rest = name .. '@' .. planned .. '|' .. typ .. '|parley.planned=' .. planned .. '&parley.schedule=' .. name, body = ''})
+end
 if can_send(c) then
   for _, id in ipairs(upto('sch')) do
     local v = call('HGET', P .. 'schm', id)
@@ -63,14 +88,29 @@ if can_send(c) then
     c.dirty = true
   end
   for _, h in ipairs(upto('tm')) do
-    local at = call('ZSCORE', P .. 'tm', h)
+    local at = int(tonumber(call('ZSCORE', P .. 'tm', h)))
     local cron = call('HGET', P .. 'tmc', h)
+    local waits = cron and call('HGET', P .. 'tmn', h)
     call('ZREM', P .. 'tm', h)
     local conv = conv_get(c, h)
-    if conv then
+    if conv and not waits then
       append_system(c, now, h, conv, 'T', T_TIMER, '')
       promoted = promoted + 1
-      if cron then fired[#fired + 1] = h; fired[#fired + 1] = cron; fired[#fired + 1] = at end
+    end
+    if conv and cron then again_later('tm', h, cron, waits or at) end
+    c.dirty = true
+  end
+  for _, name in ipairs(upto('sd')) do
+    local at = int(tonumber(call('ZSCORE', P .. 'sd', name)))
+    local waits = call('HGET', P .. 'sdn', name)
+    local record = call('HGET', P .. 'sdr', name)
+    call('ZREM', P .. 'sd', name)
+    if record then
+      if not waits then
+        run_schedule(name, at)
+        promoted = promoted + 1
+      end
+      again_later('sd', name, record, waits or at)
     end
     c.dirty = true
   end
@@ -94,7 +134,7 @@ for _, h in ipairs(upto('cl')) do
 end
 local dead = call('ZRANGEBYSCORE', P .. 'rd', '-inf', '(' .. int(now), 'LIMIT', '0', int(max))
 local next_due = 0
-for _, k in ipairs({'retry', 'sch', 'tm', 'lt', 'cl', 'rd'}) do
+for _, k in ipairs({'retry', 'sch', 'tm', 'sd', 'lt', 'cl', 'rd'}) do
   if can_send(c) or k == 'retry' or k == 'cl' or k == 'rd' then
     local r = call('ZRANGE', P .. k, 0, 0, 'WITHSCORES')
     if r[2] then

@@ -226,6 +226,7 @@ end
 -- goes to them now and then.
 local function receive_any(H)
   local again = false
+  if c.age > 0 and c.lanes ~= '5' then again = file_all(c, now, 100) >= 100 end
   local function reserve()
     local l = left(H)
     if l > 1 then return l - 1 end

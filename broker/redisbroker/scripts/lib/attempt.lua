@@ -55,6 +55,11 @@ local function turn_off(c, now, m, p, why)
     'message_id', f[7] or '', 'conversation_handle', m.owner, 'conversation_group_id', m.g, 'message_type', f[8] or '',
     'last_error', why, 'properties', f[9] or '')
   publish(c, 'w ' .. c.P)
+  if c.notify then
+    notify(c, now, {type = 'queue_disabled', queue = plain_text(c.name), reason = 'poison', rollbacks = p, sequence_number = seq_of(m.ref),
+      message_id = plain_text(f[7] or ''), conversation_handle = m.owner, conversation_group_id = sub(m.g, 3), message_type = plain_text(f[8] or ''),
+      last_error = plain_text(why), epoch = tonumber(c.epoch), time = now})
+  end
 end
 
 -- gone notes that a sequenced message of a conversation left for good, for END's count of what waits.

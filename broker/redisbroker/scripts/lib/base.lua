@@ -4,12 +4,22 @@
 local call, pcall_, sub, find, byte, fmt = redis.call, redis.pcall, string.sub, string.find, string.byte, string.format
 local floor = math.floor
 -- Defined in later parts of the library, used in earlier ones.
-local conv_get, after_bury, drop_waiting, forget_retained
+local conv_get, after_bury, drop_waiting, forget_retained, notify
 
+local the_time = 0
 local function clock(override)
-  if override ~= '' then return tonumber(override) end
-  local t = call('TIME')
-  return tonumber(t[1]) * 1000 + floor(tonumber(t[2]) / 1000)
+  if override ~= '' then
+    the_time = tonumber(override)
+  else
+    local t = call('TIME')
+    the_time = tonumber(t[1]) * 1000 + floor(tonumber(t[2]) / 1000)
+  end
+  return the_time
+end
+
+-- plain_text undoes the escaping of names inside records.
+local function plain_text(s)
+  return (string.gsub(s, '%%(%x%x)', function(h) return string.char(tonumber(h, 16)) end))
 end
 
 local function int(n) return fmt('%d', n) end
@@ -17,7 +27,7 @@ local function int(n) return fmt('%d', n) end
 -- The first two bytes of META decide the order of v[] in open.
 local META = {'status', 'epoch', 'seq', 'ready', 'locked', 'retrying', 'scheduled', 'bytes', 'tx', 'chg', 'asleep', 'maxdel',
   'poison', 'pscope', 'pcount', 'ri', 'rm', 'rx', 'rj', 'lanes', 'ttlf', 'ttl', 'dttl', 'hasstate', 'nextdue', 'kind', 'qn',
-  'retention', 'lost', 'odl', 'name', 'retained', 'archive'}
+  'retention', 'lost', 'odl', 'name', 'retained', 'archive', 'age', 'notify'}
 local ctxs = {}
 
 local function open(P)
@@ -35,7 +45,7 @@ local function open(P)
     rj = tonumber(v[19] or 0), lanes = v[20] or '5', ttlf = v[21], ttl = tonumber(v[22] or 0), dttl = v[23] == '1',
     hasstate = v[24], nextdue = tonumber(v[25] or 0), kind = v[26] or 'q', qn = v[27], retention = v[28] == '1',
     lost = tonumber(v[29] or 0), odl = v[30] or 'continue', name = v[31] or '', retained = tonumber(v[32] or 0),
-    archive = v[33] == '1', lock = {}, lockd = {}, cv = {}, cvd = {}, eps = {}, dirty = false, extra = {}}
+    archive = v[33] == '1', age = tonumber(v[34] or 0), notify = v[35], lock = {}, lockd = {}, cv = {}, cvd = {}, eps = {}, dirty = false, extra = {}}
   ctxs[P] = c
   return c
 end

@@ -155,6 +155,7 @@ local function leave(c, h, conv)
   call('HDEL', c.P .. 'dc', h)
   call('ZREM', c.P .. 'tm', h)
   call('HDEL', c.P .. 'tmc', h)
+  call('HDEL', c.P .. 'tmn', h)
   call('ZREM', c.P .. 'lt', h)
   group_leave(c, conv.g)
   if c.retained > 0 or c.retention then forget_retained(c, h) end

@@ -5,7 +5,8 @@
 -- B begin: handle, from, to, contract, group, lifetime ms, level
 -- E end: handle, code, text, cleanup              T timer: handle, due ms or +ms from now, cron record or ''
 -- X cancel timer: handle    M move: handle, group    P put state: group, key, value    Z delete state: group, key
-local ARITY = {S = 5, Q = 6, B = 7, E = 4, T = 3, X = 1, M = 2, P = 3, Z = 2}
+-- C command to another queue, after the commit and at least once: queue, what (end, enable), handle, code, text, epoch
+local ARITY = {S = 5, Q = 6, B = 7, E = 4, T = 3, X = 1, M = 2, P = 3, Z = 2, C = 6}
 
 -- Checking works on shadows: the state each handle would have after the effects before.
 local function shadow(sh, c, h)
@@ -159,7 +160,12 @@ local function move_conversation(c, h, conv, g2)
   if n > 0 then added(c, g2, n) end
 end
 
+function check.C() end
+
 local apply = {}
+function apply.C(c, X, q, what, h, code, text, epoch)
+  transmit_later(c, X.now, 'command:' .. q, '', {'k', 'C', 'to', q, 'what', what, 'handle', h, 'code', code, 'text', text, 'epoch', epoch, 'body', ''})
+end
 function apply.S(c, X, h, rest, body, code, text)
   local conv = conv_get(c, h)
   if c.retention then retain_sent(c, X.now, h, conv, rest, body) end
@@ -197,12 +203,14 @@ function apply.T(c, X, h, due, cron)
   local at = due_at(X, due)
   call('ZADD', c.P .. 'tm', int(at), h)
   if cron ~= '' then call('HSET', c.P .. 'tmc', h, cron) else call('HDEL', c.P .. 'tmc', h) end
+  call('HDEL', c.P .. 'tmn', h)
   setdue(c, at)
   c.dirty = true
 end
 function apply.X(c, X, h)
   call('ZREM', c.P .. 'tm', h)
   call('HDEL', c.P .. 'tmc', h)
+  call('HDEL', c.P .. 'tmn', h)
   c.dirty = true
 end
 function apply.M(c, X, h, g2)

@@ -30,7 +30,8 @@ local function held_value(me, n)
   return me
 end
 
--- score orders ready groups: best priority first, then the oldest waiting entry.
+-- score orders ready groups: best priority first, then the oldest waiting entry. With ageing it is the time they wait since, a
+-- level being worth c.age ms, so that nobody waits for ever.
 local function score(c, g)
   local best, oldest = 5, nil
   for _, l in ipairs({'t', 'e', 's'}) do
@@ -48,6 +49,7 @@ local function score(c, g)
     end
     if best == 0 then best = 5 end
   end
+  if c.age > 0 then return the_time + (10 - best) * c.age end
   return (10 - best) * 1e14 + (oldest or 0)
 end
 

@@ -31,6 +31,7 @@ end
 local function send_on(c, now, ns, direct, h, conv, k, rest, body, code, text)
   local ep = ep_get(c, h)
   local seq = conv.snd
+  if sub(ep.far, 1, 16) == 'parley/schedule/' then return seq end -- a schedule's far side listens to nobody
   if k ~= 'A' then conv.snd = seq + 1 end
   if conv.st == 'SO' and k == 'S' then conv.st = 'CO' end
   c.cvd[h] = true
@@ -75,8 +76,12 @@ local function end_conversation(c, now, ns, direct, h, conv, code, text, cleanup
     else
       send_on(c, now, ns, direct, h, conv, 'D', T_END, '')
     end
-    call('HSET', c.P .. 'ed', h, 'DO|' .. int(now))
     leave(c, h, conv)
+    if sub(ep.far, 1, 16) == 'parley/schedule/' then
+      close_endpoint(c, now, h, ep)
+    else
+      call('HSET', c.P .. 'ed', h, 'DO|' .. int(now))
+    end
   elseif st == 'SO' then
     leave(c, h, conv)
     call('HDEL', c.P .. 'ep', h)
@@ -95,6 +100,21 @@ function drop_waiting(c, h, conv, ep)
   c.tx = c.tx - conv.txn
   c.dirty = true
   conv.txn = 0
+end
+
+-- notify sends an event as an ordinary message to the services named for it (event_notifications): in this script when their queue
+-- is in reach, else through the transmission queue.
+function notify(c, now, e)
+  local body = cjson.encode(e)
+  local rest = e.type .. '@' .. e.queue:gsub('[^%w._-]', '_') .. '@' .. int(e.time) .. '|' .. 'parley/EventNotification|event=' .. e.type
+  for q in string.gmatch(c.notify, '[^,]+') do
+    local t = c.direct and open('{' .. namespace(c.P) .. '/' .. q .. '}:')
+    if t and can_send(t) then
+      append_plain(t, now, '', '', rest, body)
+    else
+      transmit_later(c, now, 'queue:' .. q, '', {'k', 'Q', 'to', q, 'owner', '', 'ttl', '', 'delay', '', 'rest', rest, 'body', body})
+    end
+  end
 end
 
 -- after_bury does what the queue says about a conversation one of whose messages was dead-lettered.

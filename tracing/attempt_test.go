@@ -165,6 +165,7 @@ func TestAReleasedAttemptHasIDsOfItsOwn(t *testing.T) {
 func TestADeadHostsAttemptHasItsSpan(t *testing.T) { // G9
 	b := setup(t, nil)
 	tp, _ := b.deliver([]broker.Message{message("m1", 1, nil)}, host.Result{}, broker.Committed) // what the dead host had told its guest
+	b.named("process orders")
 	b.kept.Reset()
 	b.Died(&broker.DeadAttempt{Queue: "orders", Reader: "h:1:1", Message: message("m1", 1, nil), Consequence: broker.RolledBack})
 	s := b.named("process orders")

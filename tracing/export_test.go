@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 
@@ -274,13 +275,14 @@ func TestIDsAreTheSameOnEveryHostAndDifferOtherwise(t *testing.T) {
 		}
 		seen[i.span] = name
 	}
-	if attemptIDs("n", "q", &m, 1) != attemptIDs("n", "q", &m, 1) {
-		t.Error("the same attempt has two identities")
+	elsewhere := message("m1", 5, map[string]string{"event": "push"}) // the counts of the next host, other properties
+	if a, b := attemptIDs("n", "q", &m, 1), attemptIDs("n", "q", &elsewhere, 1); a != b {
+		t.Errorf("the same attempt has two identities: %v and %v", a, b)
 	}
 }
 
 func BenchmarkObservedAttempt(b *testing.B) {
-	tel, err := Setup(b.Context(), Options{Exporter: &TreePrinter{Max: 100}})
+	tel, err := Setup(b.Context(), Options{Exporter: tracetest.NewNoopExporter()})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -292,5 +294,27 @@ func BenchmarkObservedAttempt(b *testing.B) {
 		_ = s.Traceparent()
 		s.Ran(&host.Result{})
 		s.Settled(host.Settled{})
+	}
+}
+
+func TestHistogramsLeadToTraces(t *testing.T) {
+	b := setup(t, func(o *Options) { o.Prometheus = "127.0.0.1:0" })
+	tp, _ := b.deliver([]broker.Message{message("m1", 0, nil)}, host.Result{}, broker.Committed)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+b.MetricsAddr()+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "application/openmetrics-text")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := parse(t, tp).TraceID().String(); !strings.Contains(string(body), want) {
+		t.Errorf("the page shows no exemplar of trace %s:\n%s", want, body)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
 
 	"parley/broker"
 	"parley/host"
@@ -78,6 +79,9 @@ func (m *metrics) attempt(at *attempt) {
 		m.fuel.Add(ctx, int64(at.result.Fuel), m.option(seriesKey{queue: at.queue, plugin: at.plugin}))
 	}
 	if !at.ended.IsZero() {
+		if at.traced { // an exemplar leads from the histogram to the trace
+			ctx = trace.ContextWithSpanContext(ctx, at.context)
+		}
 		m.duration.Record(ctx, at.ended.Sub(at.start).Seconds(), opt)
 	}
 }

@@ -22,7 +22,7 @@ func (t *Telemetry) servePage() sdkmetric.Reader {
 	registry := prometheus.NewRegistry()
 	reader, err := otelprom.New(otelprom.WithRegisterer(registry), otelprom.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes))
 	if err == nil {
-		err = t.listen(promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
+		err = t.listen(promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true}))
 	}
 	if err != nil {
 		t.opt.Log.Warn("there is no metrics page; everything else works", slog.String("address", t.opt.Prometheus), slog.Any("error", err))

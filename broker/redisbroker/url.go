@@ -57,10 +57,10 @@ func firstAddr(rest string) string {
 	return rest[:at] + addrs(rest)[0]
 }
 
-// redact returns the URL without credentials.
+// redact returns the URL without credentials. What stands in front of :// may be credentials too when s is no URL.
 func redact(s string) string {
 	scheme, rest, ok := strings.Cut(s, "://")
-	if !ok {
+	if !ok || strings.ContainsAny(scheme, ":@") {
 		return "(not a URL)"
 	}
 	return scheme + "://" + rest[strings.LastIndex(rest, "@")+1:]

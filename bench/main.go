@@ -34,6 +34,7 @@ type options struct {
 	messages    int
 	output      string
 	redisServer string
+	profiles    string
 	limit       time.Duration
 	check       bool
 	rows        []row
@@ -65,6 +66,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.output, "o", "text", "text or json")
 	flags.StringVar(&o.redisServer, "redis-server", "redis-server", "the server's binary")
 	flags.DurationVar(&o.limit, "limit", 5*time.Minute, "time limit of each step of a measurement")
+	flags.StringVar(&o.profiles, "profiles", "", "folder for a CPU profile and command statistics of each workload's last round")
 	flags.BoolVar(&o.check, "check", false, "exit 1 when a target is not met")
 	rows := flags.String("rows", defaultRows, "rows to run, or all; backlog and idle take minutes")
 	if err := flags.Parse(args); err != nil {
@@ -84,16 +86,19 @@ func parse(args []string) (options, error) {
 }
 
 func run(ctx context.Context, o options, out, progress io.Writer) (err error) {
-	bullmq := &contenders.BullMQ{}
+	bullmq, guests := &contenders.BullMQ{}, &contenders.Guests{}
 	server, err := measure.StartServer(ctx, o.redisServer)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, server.Stop(), bullmq.Close()) }()
+	defer func() { err = errors.Join(err, server.Stop(), bullmq.Close(), guests.Close()) }()
 
-	works := append(contenders.Peers(o.messages, bullmq), contenders.Parley(o.messages)...)
+	works := append(contenders.Peers(o.messages, bullmq), contenders.Parley(o.messages, guests)...)
 	names := needed(o.rows)
 	works = slices.DeleteFunc(works, func(w measure.Workload) bool { return !names[w.Name] })
+	for i := range works {
+		works[i].Profile = o.profiles
+	}
 	results, missing, err := rounds{server, o.rounds, o.limit, progress}.run(ctx, works)
 	if err != nil {
 		return err

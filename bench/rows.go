@@ -33,6 +33,8 @@ var allRows = []row{
 	{flag: "plain", work: "plain queue", ours: contenders.ParleyPlain, theirs: contenders.BareDrain, limit: 0.38},
 	{flag: "conversations", work: "1,000 conversations", ours: contenders.ParleyConversations, theirs: contenders.Asynq, limit: 9},
 	{flag: "conversations", work: "1,000 conversations", ours: contenders.ParleyConversations, theirs: contenders.BareDrain, limit: 0.27},
+	{flag: "conversations", work: "1,000 sessions", ours: contenders.ParleySessions, theirs: contenders.Asynq, limit: 9},
+	{flag: "conversations", work: "1,000 sessions", ours: contenders.ParleySessions, theirs: contenders.BareDrain, limit: 0.27},
 	{flag: "send", work: "receive + one send", ours: contenders.ParleySend, theirs: contenders.AsynqSend, limit: 6.5},
 	{flag: "send", work: "receive + one send", ours: contenders.ParleySend, theirs: contenders.BareSend, limit: 0.28},
 	{flag: "append", work: "batched append, plain", ours: contenders.ParleyAppend, theirs: contenders.BareAppend, limit: 0.45},

@@ -94,6 +94,10 @@ func (r *run) prepare(ctx context.Context) error {
 // time starts from a collected heap, so that no side pays for the garbage of the one before.
 func (r *run) time(ctx context.Context) (err error) {
 	runtime.GC()
+	watched, err := startProfile(ctx, r.server, r.work.Profile, r.work.Name)
+	if err != nil {
+		return err
+	}
 	if r.before, err = r.read(ctx); err != nil {
 		return err
 	}
@@ -102,8 +106,10 @@ func (r *run) time(ctx context.Context) (err error) {
 		return err
 	}
 	r.elapsed = time.Since(start)
-	r.after, err = r.read(ctx)
-	return err
+	if r.after, err = r.read(ctx); err != nil {
+		return err
+	}
+	return watched.end(ctx)
 }
 
 func (r *run) read(ctx context.Context) (cost, error) {

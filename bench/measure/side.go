@@ -62,6 +62,8 @@ type Workload struct {
 	Kind Kind
 	// Count is the number of messages or samples.
 	Count int
+	// Profile is a folder for profiles of the timed part; "": none are made.
+	Profile string
 	// Open connects to the server at addr (host:port).
 	Open func(ctx context.Context, addr string) (Side, error)
 }

@@ -13,8 +13,6 @@ import (
 	"parley/internal/redistest"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
-
 // result is what one command did.
 type result struct {
 	code     int

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"parley/broker"
 )
 
 func (a *app) monitorCommand() *cobra.Command {
@@ -68,20 +66,9 @@ func (m *monitor) run(interval time.Duration) error {
 // pass shows every queue once.
 func (m *monitor) pass(now time.Time) error {
 	ctx := m.cmd.Context()
-	names, err := m.client.admin.Queues(ctx)
+	infos, err := allQueues(ctx, m.client)
 	if err != nil {
 		return err
-	}
-	var infos []broker.QueueInfo
-	for _, name := range names {
-		q, err := m.client.admin.Queue(ctx, name)
-		if broker.ExitCode(err) == broker.ExitNotFound {
-			continue // deleted since the list was made
-		}
-		if err != nil {
-			return err
-		}
-		infos = append(infos, q)
 	}
 	m.top(now)
 	p := m.app.rows(m.cmd, "QUEUE", "STATUS", "READERS", "READY", "LOCKED", "RETRYING", "SCHEDULED", "DEAD", "TRANSMISSION", "TOTAL", "PER SECOND")

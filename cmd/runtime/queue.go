@@ -22,18 +22,14 @@ func (a *app) queueListCommand() *cobra.Command {
 		Short: "List all queues with their counts",
 		Args:  exactly(),
 		RunE: a.action(func(cmd *cobra.Command, c *client, _ []string) error {
-			names, err := c.admin.Queues(cmd.Context())
+			infos, err := allQueues(cmd.Context(), c)
 			if err != nil {
 				return err
 			}
 			p := a.rows(cmd, "NAME", "STATUS", "READY", "LOCKED", "RETRYING", "SCHEDULED", "DEFERRED", "DEAD", "TRANSMISSION", "READERS")
-			for _, name := range names {
-				q, err := c.admin.Queue(cmd.Context(), name)
-				if err != nil {
-					return err
-				}
-				n := q.Counts
-				p.row(newQueueJSON(&q), q.Name, string(q.Status), n.Ready, n.Locked, n.Retrying, n.Scheduled, n.Deferred, n.DeadLetter, n.Transmission, q.Readers)
+			for i := range infos {
+				q, n := &infos[i], infos[i].Counts
+				p.row(newQueueJSON(q), q.Name, string(q.Status), n.Ready, n.Locked, n.Retrying, n.Scheduled, n.Deferred, n.DeadLetter, n.Transmission, q.Readers)
 			}
 			return p.end("no queues in namespace " + c.opt.namespace)
 		}),

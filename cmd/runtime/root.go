@@ -39,7 +39,7 @@ entity forbids it; 4 an entity, handle or sequence number is unknown; 5 the brok
 	f.StringVarP(&a.global.output, "output", "o", "table", "output format: table or json")
 	f.BoolVar(&a.global.allowEviction, "allow-eviction", false, "accept a Redis that may evict keys, and so lose messages")
 	root.AddCommand(
-		a.serveCommand(), a.applyCommand(), a.doctorCommand(),
+		a.demoCommand(), a.serveCommand(), a.applyCommand(), a.doctorCommand(),
 		a.sendCommand(), a.receiveCommand(), a.peekCommand(), a.settleCommand(),
 		a.queueCommand(), a.dialogCommand(), a.deadletterCommand(),
 		a.eventsCommand(), a.monitorCommand(), a.auditCommand(), a.pluginCommand(),

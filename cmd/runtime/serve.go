@@ -67,13 +67,21 @@ func (s *server) run(cmd *cobra.Command) error {
 	if err := s.queuesExist(ctx, c); err != nil {
 		return err
 	}
+	tel, err := s.telemetry(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer s.endTelemetry(tel)
 	if _, err := apply(ctx, c, s.file, false); err != nil {
 		return err
 	}
-	h, err := host.New(s.config(c))
+	cfg := s.config(c)
+	cfg.Observer = tel.Observer()
+	h, err := host.New(cfg)
 	if err != nil {
 		return usage("%v", err)
 	}
+	tel.Watch(h.Monitors)
 	fmt.Fprintln(cmd.OutOrStdout(), "ready")
 	return h.Run(ctx)
 }

@@ -54,7 +54,9 @@ func goGuest(t testing.TB, folder string) []byte {
 	return wasm
 }
 
-// wat is a small module of testdata; its text lies beside it.
+//go:generate sh -c "for f in testdata/*.wat; do wat2wasm $DOLLAR{f} -o $DOLLAR{f%.wat}.wasm; done"
+
+// wat is a small module of testdata; its text lies beside it (go generate needs wabt).
 func wat(t testing.TB, name string) []byte {
 	t.Helper()
 	wasm, err := os.ReadFile(filepath.Join("testdata", name+".wasm"))

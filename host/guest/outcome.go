@@ -63,7 +63,7 @@ func (in *instance) settleError(res *host.Result, err error) {
 		res.Settlement.Verdict, res.Settlement.Effects = broker.VerdictCommit, in.effects
 	case in.memory.refused:
 		res.Trap = trapText(err)
-		in.rollback(res, broker.ReasonMemoryLimit, fmt.Sprintf("it needs more memory than its limit of %d MiB: %s", limits.Memory>>20, firstLine(res.Trap)))
+		in.rollback(res, broker.ReasonMemoryLimit, fmt.Sprintf("it needs more memory than its limit of %s: %s", mib(limits.pages()), firstLine(res.Trap)))
 	case exit != nil:
 		in.rollback(res, broker.ReasonHandlerError, in.exitText(exit.ExitCode()))
 	default:

@@ -72,6 +72,7 @@ func (p *Plugin) instantiate(ctx context.Context, inv *host.Invocation, deadline
 	in.call.in = in
 	in.plugin = p
 	in.lazy.clock = &in.clock
+	in.memory.spare = &p.spare
 	in.memory.limit = uint64(p.opts.Limits.pages()) * pageSize
 	in.stdout.limit, in.stderr.limit, in.logs.limit = p.opts.Limits.Output, p.opts.Limits.Output, p.opts.Limits.Output
 	if p.opts.Deterministic {

@@ -19,6 +19,7 @@ type Plugin struct {
 	cache   wazero.CompilationCache // nil without a cache directory
 	code    wazero.CompiledModule
 	pool    pool
+	spare   region
 	logs    *logSink
 
 	slots    chan struct{} // nil, or as many tokens as instances may run
@@ -102,6 +103,9 @@ func (p *Plugin) signalFinished() {
 func (p *Plugin) Trim(keep int) {
 	for _, in := range p.pool.trim(keep) {
 		in.close()
+	}
+	if keep == 0 {
+		p.spare.free()
 	}
 }
 

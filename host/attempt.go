@@ -34,6 +34,7 @@ func (rs *runs) run(ctx context.Context, slot int, u *broker.Unit) finished {
 	res := p.runner.Run(ctx, inv)
 	m.count.running.Add(-1)
 	res.Settlement.Unit = u
+	broker.AutoEnd(&res.Settlement)
 	if span != nil {
 		res = ran(span, res)
 	}

@@ -341,6 +341,22 @@ func TestObservedAttempts(t *testing.T) {
 	})
 }
 
+func TestAnEndThatTheHandlerLeftIsDone(t *testing.T) { // decisions, Dialogs
+	b := newFakeBroker("q")
+	h, err := New(Config{Readers: b, Waker: b, Plugins: []PluginConfig{{Name: "p", Queue: "q", Runner: &fakeRunner{}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rs := newRuns(h.monitors["q"], "r", 1)
+	for _, on := range []bool{true, false} {
+		u := &broker.Unit{AutoEnd: on, Messages: []broker.Message{{Kind: broker.KindEndDialog, Conversation: "c"}}}
+		got := rs.run(t.Context(), 0, u).settlement.Effects
+		if on != (len(got) == 1 && got[0].Kind == broker.EffectEnd && got[0].Conversation == "c") {
+			t.Errorf("auto end %v: got effects %v", on, got)
+		}
+	}
+}
+
 func TestUnobservedAttemptsAllocateNothing(t *testing.T) {
 	b := newFakeBroker("q")
 	h, err := New(Config{Readers: b, Waker: b, Plugins: []PluginConfig{{Name: "p", Queue: "q", Runner: &fakeRunner{}}}})

@@ -292,11 +292,13 @@ func longText(s *stage) {
 		}
 	}
 	s.equal("mark of the first", contains(d[0].Dead.LastError, "truncated"), true)
-	s.equal("the second", contains(d[1].Dead.LastError, "HandlerError: a\ufffd\ufffdb"), true)
+	second := d[1].Dead.LastError
+	s.equal(fmt.Sprintf("the second, %q", second), strings.HasPrefix(second, "HandlerError: a\ufffd") && contains(second, "c|d\ne"), true)
 	s.equal("description is marked", contains(d[2].Dead.Description, "truncated") && contains(d[2].Dead.Description, "40001"), true)
 }
 
 func oneBadMessage(s *stage) {
+	s.alter(workQueue, func(q *broker.QueueSettings) { q.MaxDelivery = 100 }) // the tenth delivery would be dead-lettered, not poison
 	c1, c2 := s.begin(), s.begin()
 	s.say(c1, "bad", "c1b")
 	calls, lastGood := 0, ""

@@ -53,13 +53,17 @@ func (c *checker) places() {
 		if m.Place == broker.PlaceRetained || m.Place == broker.PlaceTransit || m.Place == broker.PlaceTransDead {
 			continue
 		}
-		if o, twice := refs[m.Ref]; twice {
-			c.say("in two places: %s and %s", rowName(o), rowName(m))
+		ref := m.Ref
+		if m.Place == broker.PlaceDead {
+			ref = "dead " + ref
 		}
-		if o, twice := seqs[m.SequenceNumber]; twice && o.Ref != m.Ref {
+		o, twice := refs[ref]
+		if twice {
+			c.say("in two places: %s and %s", rowName(o), rowName(m))
+		} else if o, twice = seqs[m.SequenceNumber]; twice {
 			c.say("two messages have one sequence number: %s and %s", rowName(o), rowName(m))
 		}
-		refs[m.Ref], seqs[m.SequenceNumber] = m, m
+		refs[ref], seqs[m.SequenceNumber] = m, m
 		switch m.Place {
 		case broker.PlaceBacklog, broker.PlaceRetry:
 			c.inBacklog(m, last)

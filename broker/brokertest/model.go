@@ -99,12 +99,29 @@ type modelUnit struct {
 	msgs   []*modelMessage
 }
 
+// uncertain reports whether an earlier attempt may have died in u without being counted.
+func (u *modelUnit) uncertain() bool {
+	for _, m := range u.msgs {
+		if m.uncertain > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 func newModel(queues ...broker.QueueSettings) *model {
 	m := &model{queues: map[string]*modelQueue{}, msgs: map[string]*modelMessage{}}
 	for _, q := range queues {
 		m.queues[q.Name] = &modelQueue{QueueSettings: q, status: broker.QueueActive, parked: map[string]time.Time{}}
 	}
 	return m
+}
+
+// register notes a reader that was opened on q.
+func (m *model) register(q *modelQueue, r broker.Reader) *modelReader {
+	mr := &modelReader{r: r, queue: q, slots: make([][]*modelUnit, r.Slots()), leaseEnd: m.now.Add(broker.DefaultLease)}
+	q.readers = append(q.readers, mr)
+	return mr
 }
 
 // lock is the lock name of m's group, "" for a plain message.

@@ -57,7 +57,7 @@ func (m *model) take(r *modelReader, u *broker.Unit, top int) error {
 	}
 	delete(r.queue.parked, u.Group)
 	slot := r.slots[u.Slot]
-	if len(slot) > 0 && (uncertain || slot[0].msgs[0].uncertain > 0) {
+	if len(slot) > 0 && (uncertain || slot[0].uncertain()) {
 		return errors.New("an uncertain unit shares its slot")
 	}
 	r.slots[u.Slot] = append(slot, mu)

@@ -25,9 +25,11 @@ func (m *model) identify(q *modelQueue, got broker.Message, group string) (*mode
 			return msg, m.meet(msg, got, group)
 		}
 	}
-	for _, msg := range m.system { // one that was not seen before
-		if msg.kind == got.Kind && msg.queue == q && msg.number == 0 && (msg.to.handle == got.Conversation || msg.to.handle == "") {
-			return msg, m.meet(msg, got, group)
+	for _, handle := range []string{got.Conversation, ""} { // one that was not seen before, at best to a known target
+		for _, msg := range m.system {
+			if msg.kind == got.Kind && msg.queue == q && msg.number == 0 && msg.to.handle == handle {
+				return msg, m.meet(msg, got, group)
+			}
 		}
 	}
 	s := m.side(got.Conversation)

@@ -197,8 +197,11 @@ func (m *model) pause(u *modelUnit, due time.Time) {
 	}
 }
 
-// on turns q ON: poison counts start from 0.
+// on turns q ON: poison counts start from 0, unless it was on already.
 func (m *model) on(q *modelQueue) {
+	if q.status == broker.QueueActive {
+		return
+	}
 	q.status = broker.QueueActive
 	m.all(q, func(msg *modelMessage) { msg.poison = 0 })
 }

@@ -2,7 +2,9 @@ package brokertest
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +23,8 @@ const randomSteps = 10_000
 // A difference fails t with the shortest run that shows it.
 func Hunt(t testing.TB, open New, steps int) {
 	t.Helper()
+	defer setFlag(t, "rapid.steps", "100")()
+	defer setFlag(t, "rapid.nofailfile", "true")() // handles differ from run to run, so a file would not replay
 	made := 0
 	for made < steps {
 		before := made
@@ -41,6 +45,20 @@ func Hunt(t testing.TB, open New, steps int) {
 	t.Logf("%d steps", made)
 }
 
+// setFlag sets a flag of rapid until the returned function is called: opening a broker costs more than some steps.
+func setFlag(t testing.TB, name, value string) (restore func()) {
+	t.Helper()
+	f := flag.Lookup(name)
+	if f == nil {
+		t.Fatalf("rapid has no flag %s", name)
+	}
+	old := f.Value.String()
+	if err := f.Value.Set(value); err != nil {
+		t.Fatalf("set %s: %v", name, err)
+	}
+	return func() { _ = f.Value.Set(old) }
+}
+
 // driver plays one random run.
 type driver struct {
 	t     *rapid.T
@@ -49,9 +67,11 @@ type driver struct {
 	ctx   context.Context
 	stop  func()
 	steps int
-	names int           // messages named so far
-	fresh int           // groups named so far
-	late  []func() bool // calls that are still on the wire
+	names int             // messages named so far
+	fresh int             // groups named so far
+	late  []func() bool   // calls that are still on the wire
+	story []string        // what was done, for the failure message
+	dirty map[string]bool // queues that the last steps may have changed
 }
 
 // newDriver opens a broker with settings drawn at random.
@@ -77,39 +97,44 @@ func newDriver(t testing.TB, r *rapid.T, open New) *driver {
 	if _, err := d.h.Broker.Apply(ctx, defs, false); err != nil {
 		r.Fatalf("apply: %v", err)
 	}
+	d.dirty = map[string]bool{}
+	d.touch(allQueues...)
 	d.look()
 	return d
 }
 
 // actions are the steps, each by its weight.
 func (d *driver) actions() map[string]func(*rapid.T) {
+	dialogs := []string{homeQueue, workQueue}
 	all := map[string]func(*rapid.T){"": func(*rapid.T) { d.look() }}
 	for _, a := range []struct {
 		name   string
 		weight int
+		queues []string // that it may change beside those it touches itself
 		do     func()
 	}{
-		{"send", 3, d.send},
-		{"begin", 1, d.begin},
-		{"say", 4, d.say},
-		{"end", 1, d.end},
-		{"open", 3, d.open},
-		{"turn", 14, func() { d.turn(0) }},
-		{"turn with lost replies", 2, func() { d.turn(d.lossy()) }},
-		{"late call arrives", 1, d.deliver},
-		{"kill", 1, d.kill},
-		{"stall", 1, d.stall},
-		{"wake", 1, d.wake},
-		{"close", 1, d.closeReader},
-		{"wait", 3, d.wait},
-		{"expire", 1, d.expire},
-		{"keep", 2, d.keep},
-		{"off", 1, d.off},
-		{"on", 2, d.on},
+		{"send", 3, nil, d.send},
+		{"begin", 1, dialogs, d.begin},
+		{"say", 4, dialogs, d.say},
+		{"end", 1, dialogs, d.end},
+		{"open", 3, nil, d.open},
+		{"turn", 14, nil, func() { d.turn(0) }},
+		{"turn with lost replies", 2, nil, func() { d.turn(d.lossy()) }},
+		{"late call arrives", 1, allQueues, d.deliver},
+		{"kill", 1, nil, d.kill},
+		{"stall", 1, nil, d.stall},
+		{"wake", 1, nil, d.wake},
+		{"close", 1, nil, d.closeReader},
+		{"wait", 3, allQueues, d.wait},
+		{"expire", 1, allQueues, d.expire},
+		{"keep", 2, allQueues, d.keep},
+		{"off", 1, nil, d.off},
+		{"on", 2, nil, d.on},
 	} {
 		for i := range a.weight {
 			all[fmt.Sprintf("%s %d", a.name, i)] = func(t *rapid.T) {
 				d.t = t
+				d.touch(a.queues...)
 				a.do()
 				d.steps++
 			}
@@ -118,18 +143,42 @@ func (d *driver) actions() map[string]func(*rapid.T) {
 	return all
 }
 
-// look compares every queue with the model.
+// note adds a line to the story.
+func (d *driver) note(format string, args ...any) {
+	d.story = append(d.story, fmt.Sprintf(format, args...))
+}
+
+// fail fails the run and tells its story.
+func (d *driver) fail(format string, args ...any) {
+	d.t.Helper()
+	d.t.Fatalf("%s\nafter:\n  %s", fmt.Sprintf(format, args...), strings.Join(d.story, "\n  "))
+}
+
+var allQueues = []string{plainQueue, workQueue, homeQueue, sinkQueue}
+
+// touch notes that a step may have changed those queues.
+func (d *driver) touch(queues ...string) {
+	for _, q := range queues {
+		d.dirty[q] = true
+	}
+}
+
+// look compares every queue that may have changed with the model.
 func (d *driver) look() {
-	for _, name := range []string{plainQueue, workQueue, homeQueue, sinkQueue} {
+	for _, name := range allQueues {
+		if !d.dirty[name] {
+			continue
+		}
 		snap, err := d.h.Broker.Snapshot(d.ctx, name)
 		if err != nil {
-			d.t.Fatalf("snapshot of %s: %v", name, err)
+			d.fail("snapshot of %s: %v", name, err)
 		}
 		d.m.now = snap.Now
 		if err := d.m.observe(snap); err != nil {
-			d.t.Fatalf("%s: %v", name, err)
+			d.fail("%s: %v", name, err)
 		}
 	}
+	d.dirty = map[string]bool{}
 }
 
 // pick draws one of all, or skips the step when there is none.
@@ -154,7 +203,7 @@ func (d *driver) name() string {
 // readers is every registered reader for which ok is true.
 func (d *driver) readers(ok func(*modelReader) bool) []*modelReader {
 	var all []*modelReader
-	for _, name := range []string{plainQueue, workQueue, homeQueue, sinkQueue} {
+	for _, name := range allQueues {
 		for _, r := range d.m.queues[name].readers {
 			if ok(r) {
 				all = append(all, r)

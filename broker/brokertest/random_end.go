@@ -16,27 +16,27 @@ func (d *driver) finish() {
 	for _, r := range d.readers(func(*modelReader) bool { return true }) {
 		r.asleep, r.closed = true, true
 	}
-	for _, name := range []string{plainQueue, workQueue, homeQueue, sinkQueue} {
+	for _, name := range allQueues {
 		q := d.m.queues[name]
 		if err := d.h.Broker.SetStatus(d.ctx, name, broker.QueueActive); err != nil {
-			d.t.Fatalf("on %s: %v", name, err)
+			d.fail("on %s: %v", name, err)
 		}
 		d.m.on(q)
 	}
 	d.expire()
 	for round := 0; d.busy() || round < 3; round++ {
 		if round == 60 {
-			d.t.Fatalf("it never comes to rest: %v", d.remaining())
+			d.fail("it never comes to rest: %v", d.remaining())
 		}
 		d.tidy()
 	}
 	for _, s := range d.sides(func(s *modelSide) bool { return !s.ended }) {
 		if err := d.h.Broker.End(d.ctx, s.handle, broker.Ending{}, 0); err != nil {
-			d.t.Fatalf("end %s: %v", s.handle, err)
+			d.fail("end %s: %v", s.handle, err)
 		}
 		d.m.end(s, 0)
 	}
-	for range 5 {
+	for range 2 {
 		d.tidy()
 	}
 	d.nothingLeft()
@@ -46,15 +46,17 @@ func (d *driver) finish() {
 func (d *driver) tidy() {
 	d.pass(5 * time.Second)
 	if _, err := d.h.Broker.Keep(d.ctx); err != nil {
-		d.t.Fatalf("keep: %v", err)
+		d.fail("keep: %v", err)
 	}
 	for _, r := range d.readers(d.expired) {
 		d.m.reap(r)
 	}
+	d.touch(allQueues...)
 	d.look()
-	for _, name := range []string{plainQueue, workQueue, homeQueue, sinkQueue} {
+	for _, name := range allQueues {
 		d.serve(d.m.queues[name])
 	}
+	d.touch(allQueues...)
 	d.look()
 }
 
@@ -62,16 +64,15 @@ func (d *driver) tidy() {
 func (d *driver) serve(q *modelQueue) {
 	if !q.status.CanReceive() { // what died with its reader turned it off
 		if err := d.h.Broker.SetStatus(d.ctx, q.Name, broker.QueueActive); err != nil {
-			d.t.Fatalf("on %s: %v", q.Name, err)
+			d.fail("on %s: %v", q.Name, err)
 		}
 		d.m.on(q)
 	}
 	br, err := d.h.Broker.OpenReader(d.ctx, q.Name, broker.ReaderOptions{Slots: 4, Limit: 1000})
 	if err != nil || br == nil {
-		d.t.Fatalf("open a reader on %s: %v", q.Name, err)
+		d.fail("open a reader on %s: %v", q.Name, err)
 	}
-	r := &modelReader{r: br, queue: q, slots: make([][]*modelUnit, br.Slots())}
-	q.readers = append(q.readers, r)
+	r := d.m.register(q, br)
 	for range 1000 {
 		var req broker.TurnRequest
 		for i, slot := range r.slots {
@@ -87,10 +88,10 @@ func (d *driver) serve(q *modelQueue) {
 		}
 	}
 	if n := d.held(r); n > 0 {
-		d.t.Fatalf("%s never gets empty: %v", q.Name, d.remaining())
+		d.fail("%s never gets empty: %v", q.Name, d.remaining())
 	}
 	if err := br.Close(d.ctx); err != nil {
-		d.t.Fatalf("close: %v", err)
+		d.fail("close: %v", err)
 	}
 	d.m.release(r)
 }
@@ -107,7 +108,8 @@ func (d *driver) remaining() []string {
 	var all []string
 	for _, q := range d.m.queues {
 		d.m.all(q, func(o *modelMessage) {
-			moot := o.fate == flying && o.to != nil && o.to.ended
+			// Nobody waits for what goes to a side that ended, nor for an Error to one that never heard of the conversation.
+			moot := o.fate == flying && o.to != nil && (o.to.ended || o.kind == broker.KindError && o.to.handle == "")
 			if o.fate != done && o.fate != dropped && o.fate != dead && !moot {
 				all = append(all, q.Name+": "+o.String())
 			}
@@ -123,10 +125,10 @@ func (d *driver) busy() bool {
 
 // nothingLeft checks that nothing but dead letters is kept of anything.
 func (d *driver) nothingLeft() {
-	for _, name := range []string{plainQueue, workQueue, homeQueue, sinkQueue} {
+	for _, name := range allQueues {
 		snap, err := d.h.Broker.Snapshot(d.ctx, name)
 		if err != nil {
-			d.t.Fatalf("snapshot of %s: %v", name, err)
+			d.fail("snapshot of %s: %v", name, err)
 		}
 		left := len(snap.Locks) + len(snap.Ready) + len(snap.Retry) + len(snap.Readers) + len(snap.Timers) + len(snap.Conversations)
 		for _, m := range snap.Messages {
@@ -135,7 +137,7 @@ func (d *driver) nothingLeft() {
 			}
 		}
 		if left+snap.Attempts > 0 {
-			d.t.Fatalf("%s has something left: %+v", name, snap)
+			d.fail("%s has something left: %+v", name, snap)
 		}
 		trips := 0
 		err = d.h.Broker.Events(d.ctx, false, func(e broker.Event) bool {
@@ -145,7 +147,7 @@ func (d *driver) nothingLeft() {
 			return true
 		})
 		if err != nil || trips != d.m.queues[name].trips {
-			d.t.Fatalf("%s has %d events of being disabled (%v), want %d", name, trips, err, d.m.queues[name].trips)
+			d.fail("%s has %d events of being disabled (%v), want %d", name, trips, err, d.m.queues[name].trips)
 		}
 	}
 }

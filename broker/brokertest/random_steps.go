@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -11,8 +12,11 @@ import (
 	"parley/broker"
 )
 
+// queue draws a queue, which the step changes.
 func (d *driver) queue(label string) *modelQueue {
-	return d.m.queues[rapid.SampledFrom([]string{workQueue, workQueue, plainQueue, homeQueue}).Draw(d.t, label)]
+	name := rapid.SampledFrom([]string{workQueue, workQueue, plainQueue, homeQueue}).Draw(d.t, label)
+	d.touch(name)
+	return d.m.queues[name]
 }
 
 // send sends plain messages and messages of sessions from outside, perhaps over a bad line.
@@ -28,15 +32,18 @@ func (d *driver) send() {
 		d.h.LoseReply(0, 1)
 	}
 	rs, err := d.h.Broker.Send(d.ctx, q.Name, msgs...)
+	for _, m := range msgs {
+		d.note("send %s (session %q) to %s: %v", m.MessageID, m.SessionID, q.Name, err)
+	}
 	d.h.Calm()
 	if !q.status.CanSend() {
 		if !errors.Is(err, broker.ErrQueueDisabled) {
-			d.t.Fatalf("send to %s, which is off: %v", q.Name, err)
+			d.fail("send to %s, which is off: %v", q.Name, err)
 		}
 		return
 	}
 	if err != nil || len(rs) != n {
-		d.t.Fatalf("send to %s: %v, %d receipts", q.Name, err, len(rs))
+		d.fail("send to %s: %v, %d receipts", q.Name, err, len(rs))
 	}
 	for i, m := range msgs {
 		d.m.send(q, nil, m.MessageID, m.SessionID)
@@ -53,8 +60,9 @@ func (d *driver) begin() {
 	}
 	e, err := d.h.Broker.Begin(d.ctx, dialog)
 	if err != nil {
-		d.t.Fatalf("begin: %v", err)
+		d.fail("begin: %v", err)
 	}
+	d.note("begin %s in %s", e.Handle, e.Group)
 	s := &modelSide{queue: d.m.queues[homeQueue], initiator: true, handle: e.Handle, group: "g:" + e.Group}
 	s.far = &modelSide{queue: d.m.queues[workQueue], far: s}
 	d.m.sides = append(d.m.sides, s, s.far)
@@ -65,13 +73,14 @@ func (d *driver) say() {
 	s := pick(d, "side", d.sides(func(*modelSide) bool { return true }))
 	id := d.name()
 	_, err := d.h.Broker.SendOn(d.ctx, s.handle, message(id))
+	d.note("say %s on %s: %v", id, s.handle, err)
 	switch {
 	case s.ended && errors.Is(err, broker.ErrUnknownConversation), s.ended && errors.Is(err, broker.ErrConversationEnded):
 	case !s.ended && !s.canSend() && errors.Is(err, broker.ErrConversationEnded):
 	case s.canSend() && err == nil:
 		d.m.say(s, id)
 	default:
-		d.t.Fatalf("send on %s (ended %v, erred %v, left %v): %v", s.handle, s.ended, s.erred, s.left, err)
+		d.fail("send on %s (ended %v, erred %v, left %v): %v", s.handle, s.ended, s.erred, s.left, err)
 	}
 }
 
@@ -83,14 +92,15 @@ func (d *driver) end() {
 		e = broker.Ending{Code: 127, Text: "enough"}
 	}
 	err := d.h.Broker.End(d.ctx, s.handle, e, 0)
+	d.note("end %s code %d: %v", s.handle, e.Code, err)
 	if d.m.holder(s.queue, s.group) != nil {
 		if !errors.Is(err, broker.ErrGroupLocked) {
-			d.t.Fatalf("end %s, which is held: %v", s.handle, err)
+			d.fail("end %s, which is held: %v", s.handle, err)
 		}
 		return
 	}
 	if err != nil {
-		d.t.Fatalf("end %s: %v", s.handle, err)
+		d.fail("end %s: %v", s.handle, err)
 	}
 	d.m.end(s, e.Code)
 }
@@ -105,29 +115,37 @@ func (d *driver) open() {
 	r, err := b.OpenReader(d.ctx, q.Name, broker.ReaderOptions{Slots: slots, Limit: 1000})
 	if !q.status.CanReceive() {
 		if !errors.Is(err, broker.ErrQueueDisabled) {
-			d.t.Fatalf("open a reader on %s, which is off: %v", q.Name, err)
+			d.fail("open a reader on %s, which is off: %v", q.Name, err)
 		}
 		return
 	}
+	d.note("open %d slots on %s", slots, q.Name)
 	if err != nil || r == nil || r.Slots() != slots {
-		d.t.Fatalf("open a reader on %s: %v, %v", q.Name, r, err)
+		d.fail("open a reader on %s: %v, %v", q.Name, r, err)
 	}
-	q.readers = append(q.readers, &modelReader{r: r, queue: q, slots: make([][]*modelUnit, slots)})
+	d.note("  it is %s", r.Name())
+	d.m.register(q, r)
 }
 
 // kill ends a host: its reader is never heard of again.
 func (d *driver) kill() {
 	r := pick(d, "reader", d.awake())
+	d.note("kill %s", r.r.Name())
 	r.asleep = true
 	r.closed = true // never to wake
 }
 
 // stall stops a host for a while.
-func (d *driver) stall() { pick(d, "reader", d.awake()).asleep = true }
+func (d *driver) stall() {
+	r := pick(d, "reader", d.awake())
+	d.note("stall %s", r.r.Name())
+	r.asleep = true
+}
 
 // wake lets a stalled host go on. It may find that it is too late.
 func (d *driver) wake() {
 	r := pick(d, "reader", d.readers(func(r *modelReader) bool { return r.asleep && !r.closed }))
+	d.note("wake %s", r.r.Name())
 	r.asleep = false
 }
 
@@ -137,7 +155,7 @@ func (d *driver) expired(r *modelReader) bool { return r.leaseEnd.Before(d.m.now
 // lost checks that a call of an expired reader was refused, and ends its play.
 func (d *driver) lost(r *modelReader, err error) {
 	if !errors.Is(err, broker.ErrLockLost) {
-		d.t.Fatalf("a call of %s, whose lease has ended: %v", r.r.Name(), err)
+		d.fail("a call of %s, whose lease has ended: %v", r.r.Name(), err)
 	}
 	r.asleep, r.closed = true, true
 }
@@ -145,6 +163,8 @@ func (d *driver) lost(r *modelReader, err error) {
 // closeReader closes a reader: everything it holds goes back uncounted.
 func (d *driver) closeReader() {
 	r := pick(d, "reader", d.awake())
+	d.note("close %s", r.r.Name())
+	d.touch(r.queue.Name)
 	err := r.r.Close(d.ctx)
 	if d.expired(r) {
 		if err != nil {
@@ -154,7 +174,7 @@ func (d *driver) closeReader() {
 		return
 	}
 	if err != nil {
-		d.t.Fatalf("close %s: %v", r.r.Name(), err)
+		d.fail("close %s: %v", r.r.Name(), err)
 	}
 	d.m.release(r)
 }
@@ -172,6 +192,8 @@ func (d *driver) expire() {
 }
 
 func (d *driver) pass(by time.Duration) {
+	d.note("%v passes", by)
+	d.touch(allQueues...)
 	d.h.Advance(by)
 	d.m.now = d.m.now.Add(by)
 	for _, r := range d.awake() {
@@ -180,7 +202,7 @@ func (d *driver) pass(by time.Duration) {
 		case d.expired(r):
 			d.lost(r, err)
 		case err != nil:
-			d.t.Fatalf("renew %s: %v", r.r.Name(), err)
+			d.fail("renew %s: %v", r.r.Name(), err)
 		}
 	}
 	d.look()
@@ -194,8 +216,9 @@ func (d *driver) keep() {
 		d.h.Calm()
 	}
 	rep, err := d.h.Broker.Keep(d.ctx)
+	d.note("keep: %d transmitted, %d promoted, %d died", rep.Transmitted, rep.Promoted, len(rep.DeadReaders))
 	if err != nil {
-		d.t.Fatalf("keep: %v", err)
+		d.fail("keep: %v", err)
 	}
 	for _, r := range d.readers(d.expired) {
 		d.m.reap(r)
@@ -211,8 +234,9 @@ func (d *driver) on() { d.set(broker.QueueActive) }
 func (d *driver) set(st broker.QueueStatus) {
 	q := d.queue("queue")
 	if err := d.h.Broker.SetStatus(d.ctx, q.Name, st); err != nil {
-		d.t.Fatalf("set %s %s: %v", q.Name, st, err)
+		d.fail("set %s %s: %v", q.Name, st, err)
 	}
+	d.note("set %s %s", q.Name, st)
 	if st == broker.QueueActive {
 		d.m.on(q)
 	}
@@ -223,7 +247,7 @@ func (d *driver) set(st broker.QueueStatus) {
 func (d *driver) deliver() {
 	pick(d, "late call", d.late)
 	for _, deliver := range d.late {
-		deliver()
+		d.note("a late call arrives: %v", deliver())
 	}
 	d.late = nil
 }
@@ -231,7 +255,9 @@ func (d *driver) deliver() {
 // lossy breaks the line for the next calls and returns how many.
 func (d *driver) lossy() int {
 	n := rapid.IntRange(1, 3).Draw(d.t, "lost")
-	switch rapid.SampledFrom([]string{"reply", "call", "late"}).Draw(d.t, "what is lost") {
+	what := rapid.SampledFrom([]string{"reply", "call", "late"}).Draw(d.t, "what is lost")
+	d.note("lose %d: %s", n, what)
+	switch what {
 	case "reply":
 		d.h.LoseReply(0, n)
 	case "call":
@@ -277,36 +303,90 @@ func (d *driver) played(r *modelReader, req broker.TurnRequest, lost int) {
 	gone := d.expired(r)
 	rep, err := r.r.Turn(d.ctx, req)
 	d.h.Calm()
+	d.tell(r, req, rep, err)
 	if gone {
 		d.lost(r, err)
 		return
 	}
 	if err != nil {
-		d.t.Fatalf("turn of %s: %v", r.r.Name(), err)
+		d.fail("turn of %s: %v", r.r.Name(), err)
 	}
 	if len(rep.Results) != len(req.Settle) {
-		d.t.Fatalf("%d results of %d settlements", len(rep.Results), len(req.Settle))
+		d.fail("%d results of %d settlements", len(rep.Results), len(req.Settle))
 	}
+	for _, st := range req.Settle {
+		if len(st.Effects) > 0 {
+			d.touch(allQueues...)
+		}
+	}
+	d.touch(r.queue.Name)
 	d.m.hold(r.queue)
 	for i, st := range req.Settle {
 		want, got := d.m.settle(d.unit(r, st.Unit), st), rep.Results[i]
 		vague := lost > 0 && want != broker.Committed && want != broker.Refused
 		if got.Consequence != want && !vague || (got.Err != nil) != (want == broker.Refused) && !vague {
-			d.t.Fatalf("settling %v led to %d (%v), want %d", unitNames(st.Unit), got.Consequence, got.Err, want)
+			d.fail("settling %v led to %d (%v), want %d", unitNames(st.Unit), got.Consequence, got.Err, want)
 		}
 	}
 	if err := d.m.handOut(r, req, rep.Units); err != nil {
-		d.t.Fatalf("turn of %s: %v", r.r.Name(), err)
+		d.fail("turn of %s: %v", r.r.Name(), err)
 	}
 	off := !r.queue.status.CanReceive()
 	if rep.Off != off && lost == 0 {
-		d.t.Fatalf("turn of %s says off: %v, want %v", r.r.Name(), rep.Off, off)
+		d.fail("turn of %s says off: %v, want %v", r.r.Name(), rep.Off, off)
 	}
-	if off || rep.Again || rep.Alone || len(rep.Units) >= len(req.Free) {
+	if off || rep.Again || rep.Alone || len(rep.Units) >= usable(r, req.Free, rep.Units) {
 		return
 	}
 	if msg := d.m.starving(r.queue); msg != nil {
-		d.t.Fatalf("turn of %s gave %v for %d free slots, but %v could be delivered", r.r.Name(), names(rep.Units), len(req.Free), msg)
+		d.fail("turn of %s gave %v for %d free slots, but %v could be delivered; stored: %s", r.r.Name(), names(rep.Units), len(req.Free),
+			msg, d.stored(r.queue.Name))
+	}
+}
+
+// usable counts the offers in free that could be used: an uncertain unit has its slot for itself.
+func usable(r *modelReader, free []int, units []*broker.Unit) int {
+	n := 0
+	for i, s := range free {
+		alone := len(r.slots[s]) > 0 && r.slots[s][0].uncertain()
+		if !alone || slices.Index(free, s) == i && slices.ContainsFunc(units, func(u *broker.Unit) bool { return u.Slot == s }) {
+			n++
+		}
+	}
+	return n
+}
+
+// stored tells where the messages of a queue are, for a failure message.
+func (d *driver) stored(queue string) string {
+	snap, err := d.h.Broker.Snapshot(d.ctx, queue)
+	if err != nil {
+		return err.Error()
+	}
+	var rows []string
+	for _, m := range snap.Messages {
+		rows = append(rows, rowName(m)+" "+m.LockName)
+	}
+	return fmt.Sprintf("%s; locks %v; ready %v; retry %v", strings.Join(rows, ", "), snap.Locks, snap.Ready, snap.Retry)
+}
+
+// tell notes a turn.
+func (d *driver) tell(r *modelReader, req broker.TurnRequest, rep broker.TurnReply, err error) {
+	d.note("turn of %s, free %v, top %d: %v", r.r.Name(), req.Free, req.Top, err)
+	for i, st := range req.Settle {
+		got := "?"
+		if i < len(rep.Results) {
+			got = fmt.Sprint(rep.Results[i].Consequence, " ", rep.Results[i].Err)
+		}
+		d.note("  settle %v in %d: verdict %d, pause %v: consequence %s", unitNames(st.Unit), st.Unit.Slot, st.Verdict, st.Pause, got)
+		for _, e := range st.Effects {
+			d.note("    effect %d on %s%s %s, group %s, code %d, after %v", e.Kind, e.Conversation, e.Queue, e.Message.MessageID, e.Group, e.Code, e.After)
+		}
+	}
+	for _, u := range rep.Units {
+		d.note("  got %v of %q in %d", unitNames(u), u.Group, u.Slot)
+	}
+	if rep.Again || rep.Alone || rep.Off {
+		d.note("  again %v, alone %v, off %v", rep.Again, rep.Alone, rep.Off)
 	}
 }
 

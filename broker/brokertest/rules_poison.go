@@ -99,6 +99,7 @@ func fiveTimes(s *stage) {
 func sendsWhileOff(s *stage) {
 	s.say(s.begin(), "q")
 	h := s.target("q")
+	s.equal("received", s.drainAll(workQueue), "[q]")
 	s.poison("m")
 	_, err := s.h.Broker.Receive(s.ctx, workQueue, broker.ReceiveOptions{Max: 1, Top: 1})
 	s.wantErr("receive", err, broker.ErrQueueDisabled)
@@ -210,7 +211,10 @@ func handOverAndReceive(s *stage) {
 
 func twoConversations(s *stage) {
 	s.sharedGroup()
-	w := s.open(homeQueue, 2)
+	w := s.open(homeQueue, 1)
+	w.fileAll()
+	w.close()
+	w = s.open(homeQueue, 2)
 	w.top = 3
 	u := w.one("a0", "a1", "b0")
 	rep := w.settleTake(commit(u))

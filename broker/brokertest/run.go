@@ -25,6 +25,7 @@ func Run(t *testing.T, open New) {
 		{"Guarantees", guarantees},
 		{"Holes", slices.Concat(holes, dialogHoles, wakeHoles, transmitHoles)},
 		{"Rules", slices.Concat(receiveRules, sendRules, poisonRules)},
+		{"Found", found},
 		{"Cases", slices.Concat(cases, limited)},
 	} {
 		t.Run(part.name, func(t *testing.T) {

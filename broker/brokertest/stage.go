@@ -47,6 +47,9 @@ func newStage(t testing.TB, open New) *stage {
 			{Name: homeSvc, Queue: homeQueue, Contracts: []string{broker.ContractDefault}},
 		},
 	})
+	if _, err := s.h.Peer.Queue(ctx, plainQueue); err != nil { // so that it knows the entities from here on
+		t.Fatalf("the other client does not see what was applied: %v", err)
+	}
 	return s
 }
 

@@ -90,11 +90,14 @@ type Outgoing struct {
 	At         time.Time     // becomes ready at this instant; zero: at once. Not together with Delay
 }
 
-// Size returns what the size limit counts: the body and the sender's own properties, in bytes (field case 14).
+// Size returns what the size limit counts: the body and the sender's own properties, in bytes (field case 14). Trace context is
+// the system's, so a message at the limit can still be traced.
 func (m *Outgoing) Size() int {
 	n := len(m.Body)
 	for k, v := range m.Properties {
-		n += len(k) + len(v)
+		if k != "traceparent" && k != "tracestate" {
+			n += len(k) + len(v)
+		}
 	}
 	return n
 }

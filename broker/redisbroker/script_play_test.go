@@ -1,0 +1,198 @@
+package redisbroker
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"parley/internal/redistest"
+)
+
+// play is one case on one server.
+type play struct {
+	t     *testing.T
+	b     *Broker
+	clock atomic.Int64
+	ids   map[string]string // stream ids made from the server's clock → what stands for them
+	now   map[string][]string
+	stale bool // something ran since now was read
+}
+
+func newPlay(t *testing.T, url string) *play {
+	p := &play{t: t, ids: map[string]string{}, stale: true}
+	p.clock.Store(1_000_000)
+	b, err := Open(t.Context(), Options{URL: url, Namespace: redistest.Namespace(t), ClientName: "h", Now: p.clock.Load})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	p.b = b
+	return p
+}
+
+func (p *play) setClock(s string) {
+	ms, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.clock.Store(ms)
+}
+
+// step runs one step; of a looked-at one it returns the reply and the changes.
+func (p *play) step(look bool, line string, more []string) []string {
+	if look && p.stale {
+		p.now = p.keys()
+	}
+	reply, err := p.do(p.words(line), more)
+	p.stale = true
+	if !look {
+		if err != nil {
+			p.t.Fatalf("%s: %v", line, err)
+		}
+		return nil
+	}
+	before := p.now
+	p.now, p.stale = p.keys(), false
+	var out []string
+	if err != nil {
+		out = append(out, "error "+p.plain(err.Error()))
+	}
+	for _, r := range reply {
+		out = append(out, p.plain(r))
+	}
+	return append(out, changes(before, p.now)...)
+}
+
+// The names that stand for what is long. The handles are those of a conversation between queue number 1 and queue number 2.
+var shorthand = [][2]string{
+	{"$A1", "00000001-0000-4000-8000-000000000001"},
+	{"$A2", "00000001-0000-4000-8000-000000000002"},
+	{"$B1", "00000002-0000-8000-8000-000000000001"},
+	{"$B2", "00000002-0000-8000-8000-000000000002"},
+	{"$SB", "http://schemas.microsoft.com/SQL/ServiceBroker"},
+}
+
+// words splits a line at blanks; a word in double quotes is a Go string.
+func (p *play) words(line string) []string {
+	for _, s := range shorthand {
+		line = strings.ReplaceAll(line, s[0], s[1])
+	}
+	line = strings.ReplaceAll(line, "{ns", "{"+p.b.ns)
+	for stands, id := range invert(p.ids) {
+		line = strings.ReplaceAll(line, stands, id)
+	}
+	var out []string
+	for line = strings.TrimSpace(line); line != ""; line = strings.TrimLeft(line, " ") {
+		if line[0] == '"' {
+			q, err := strconv.QuotedPrefix(line)
+			if err != nil {
+				p.t.Fatalf("%s: %v", line, err)
+			}
+			s, err := strconv.Unquote(q)
+			if err != nil {
+				p.t.Fatalf("%s: %v", line, err)
+			}
+			out, line = append(out, s), line[len(q):]
+			continue
+		}
+		var w string
+		w, line, _ = strings.Cut(line, " ")
+		out = append(out, w)
+	}
+	return out
+}
+
+func invert(m map[string]string) map[string]string {
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		out[v] = k
+	}
+	return out
+}
+
+var clockID = regexp.MustCompile(`\b[0-9]{13}-[0-9]+\b`)
+
+// plain replaces what is long, and what another run would have otherwise.
+func (p *play) plain(s string) string {
+	s = strings.ReplaceAll(s, p.b.ns, "ns")
+	for _, sh := range shorthand {
+		s = strings.ReplaceAll(s, sh[1], sh[0])
+	}
+	return clockID.ReplaceAllStringFunc(s, func(id string) string {
+		if p.ids[id] == "" {
+			p.ids[id] = fmt.Sprintf("<id%d>", len(p.ids)+1)
+		}
+		return p.ids[id]
+	})
+}
+
+// keys reads every key of the queues: heading → lines.
+func (p *play) keys() map[string][]string {
+	text := p.plain(redistest.Dump(p.t, p.b.rdb, "{"+p.b.ns+"/*"))
+	out := map[string][]string{}
+	key := ""
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		switch {
+		case !strings.HasPrefix(line, "  "):
+			key = line
+			out[key] = []string{}
+		case strings.TrimSpace(line) == "last-generated-id": // as the embedded server says of an empty stream
+			out[key] = append(out[key], "last-generated-id 0-0")
+		case strings.HasPrefix(line, "    consumer "):
+			// Whether a name that holds nothing is still listed differs between the servers. What it holds is pending.
+		case strings.HasPrefix(line, "    pending "):
+			line, _, _ = strings.Cut(strings.TrimSpace(line), " delivered ") // Redis's own count is used for nothing (M4)
+			out[key] = append(out[key], line)
+		default:
+			out[key] = append(out[key], strings.TrimSpace(line))
+		}
+	}
+	return out
+}
+
+// changes writes what was and is no more (-) and what is and was not (+), key by key; a list whole.
+func changes(before, after map[string][]string) []string {
+	var heads []string
+	for k := range before {
+		heads = append(heads, k)
+	}
+	for k := range after {
+		if _, ok := before[k]; !ok {
+			heads = append(heads, k)
+		}
+	}
+	sort.Strings(heads)
+	var out []string
+	for _, k := range heads {
+		if slices.Equal(before[k], after[k]) {
+			continue
+		}
+		out = append(out, k)
+		if strings.HasPrefix(k, "list ") {
+			out = append(out, "  - "+strings.Join(before[k], " "), "  + "+strings.Join(after[k], " "))
+			continue
+		}
+		out = append(out, missing("  - ", before[k], after[k])...)
+		out = append(out, missing("  + ", after[k], before[k])...)
+	}
+	return out
+}
+
+func missing(mark string, have, from []string) []string {
+	n := map[string]int{}
+	for _, l := range from {
+		n[l]++
+	}
+	var out []string
+	for _, l := range have {
+		if n[l]--; n[l] < 0 {
+			out = append(out, mark+l)
+		}
+	}
+	return out
+}

@@ -1,0 +1,192 @@
+package redisbroker
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"parley/broker"
+)
+
+// do runs the verb of a step:
+//
+//	apply QUEUE[:SERVICE]…   apply definitions, all else by default
+//	redis COMMAND…           one command
+//	turn QUEUE READER …      the script turn, see turnWords; turns are printed unit by unit
+//	work QUEUE FLAGS PRODUCER COUNTER, with "+ effect UNIT KIND …"
+//	SCRIPT QUEUE ARGV…       any other script; the clock is put in front
+//
+// A QUEUE is q, q/d (its dead-letter queue) or q/t (its transfer dead-letter queue).
+func (p *play) do(w, more []string) ([]string, error) {
+	switch w[0] {
+	case "apply":
+		return nil, p.apply(w[1:])
+	case "redis":
+		v, err := p.b.rdb.Do(p.t.Context(), anys(w[1:])...).Result()
+		return []string{fmt.Sprint("reply ", v)}, err
+	case "turn":
+		v, err := p.b.run(p.t.Context(), "turn", p.key(w[1]), p.turnWords(w[2:], more)...)
+		s, _ := v.(string)
+		return printTurn(s), err
+	case "work":
+		effects, n := p.effects(more)
+		args := append([]any{p.b.now(), w[2], p.b.ns, w[3], w[4], n}, effects...)
+		return p.call("work", w[1], args)
+	}
+	return p.call(w[0], w[1], append([]any{p.b.now()}, anys(w[2:])...))
+}
+
+func (p *play) call(script, queue string, args []any) ([]string, error) {
+	v, err := p.b.run(p.t.Context(), script, p.key(queue), args...)
+	if err != nil {
+		return nil, err
+	}
+	words := toStrings(v)
+	for i, s := range words {
+		if s == "" || strings.ContainsAny(s, " \n") {
+			words[i] = strconv.Quote(s)
+		}
+	}
+	return []string{"reply " + strings.Join(words, " ")}, nil
+}
+
+func (p *play) key(queue string) string {
+	name, sub, ok := strings.Cut(queue, "/")
+	if ok {
+		sub += ":"
+	}
+	return p.b.prefix(name) + sub + "meta"
+}
+
+func (p *play) apply(words []string) error {
+	var d broker.Definitions
+	for _, w := range words {
+		q, s, serves := strings.Cut(w, ":")
+		d.Queues = append(d.Queues, broker.DefaultQueue(q, serves))
+		if serves {
+			d.Services = append(d.Services, broker.Service{Name: s, Queue: q, Contracts: []string{broker.ContractDefault}})
+		}
+	}
+	_, err := p.b.Apply(p.t.Context(), d, false)
+	return err
+}
+
+func anys(w []string) []any {
+	out := make([]any, len(w))
+	for i, s := range w {
+		out[i] = s
+	}
+	return out
+}
+
+// effects returns the vector of the effects among the lines more, and their number.
+func (p *play) effects(more []string) (v []any, n int) {
+	for _, m := range more {
+		if w := p.words(m); w[0] == "effect" {
+			v = append(v, anys(w[1:])...)
+			n++
+		}
+	}
+	return v, n
+}
+
+// turnWords makes the ARGV of a turn from words: flags, lease, top, free slots (empty of them are empty), win (units still held),
+// plain refs, units as refs@group, dc as handle:number, att and sys and hot members, from (a group or a group/conversation);
+// and from the lines "effect …" and "other KIND GROUP REFS PAUSE RANDOM ERROR REASON DESCRIPTION".
+func (p *play) turnWords(words, more []string) []any {
+	o := map[string]string{"lease": "10000", "top": "1", "bytes": "0", "slots": "0"}
+	for _, w := range words[1:] {
+		k, v, _ := strings.Cut(w, "=")
+		o[k] = v
+	}
+	refs, groups := units(o["units"])
+	free, plain, dc := list(o["free"]), list(o["plain"]), list(strings.ReplaceAll(o["dc"], ":", ","))
+	var att []any
+	for _, r := range list(o["att"]) {
+		att = append(att, r, "e"+r.(string))
+	}
+	sys, hot := list(o["sys"]), list(o["hot"])
+	effects, neffects := p.effects(more)
+	others, nothers := p.others(more)
+	empty := o["empty"]
+	if empty == "" {
+		empty = strconv.Itoa(len(free))
+	}
+	group, conv, _ := strings.Cut(o["from"], "/")
+	args := []any{
+		words[0], p.b.now(), o["lease"], o["flags"], o["top"], len(free), empty, o["win"], p.b.ns, o["bytes"], len(plain), len(refs),
+		len(groups) / 2, len(dc), len(att), len(sys), len(hot), neffects, nothers, group, conv, o["slots"],
+	}
+	for _, v := range [][]any{free, plain, refs, groups, dc, att, sys, hot, effects, others} {
+		args = append(args, v...)
+	}
+	return args
+}
+
+func list(s string) []any {
+	if s == "" {
+		return nil
+	}
+	return anys(strings.Split(s, ","))
+}
+
+// units splits 1-0,2-0@g;3-0@h.
+func units(s string) (refs, groups []any) {
+	if s == "" {
+		return nil, nil
+	}
+	for u := range strings.SplitSeq(s, ";") {
+		r, g, _ := strings.Cut(u, "@")
+		refs = append(refs, list(r)...)
+		groups = append(groups, g, len(list(r)))
+	}
+	return refs, groups
+}
+
+func (p *play) others(more []string) (v []any, n int) {
+	for _, m := range more {
+		w := p.words(m)
+		if w[0] != "other" {
+			continue
+		}
+		r := list(w[3])
+		v = append(v, w[1], w[2], len(r))
+		v = append(v, r...)
+		v = append(v, anys(w[4:])...)
+		n++
+	}
+	return v, n
+}
+
+// printTurn writes the one-string reply of a turn as one line for what it says and one for each message.
+func printTurn(s string) []string {
+	if !strings.Contains(s, "\n") {
+		return []string{"reply " + s}
+	}
+	c := &cursor{s: s}
+	out := []string{fmt.Sprintf("reply %s now %s again %s alone %s ready %s due %s", c.line(), c.line(), c.line(), c.line(), c.line(), c.line())}
+	state := c.line() == "1"
+	for range c.int() {
+		out = append(out, "result "+c.line())
+	}
+	if sends := c.line(); sends != "" {
+		out = append(out, "sent "+sends)
+	}
+	for range c.int() {
+		slot, n, group := c.line(), c.int(), c.line()
+		out = append(out, fmt.Sprintf("unit in slot %s of %q", slot, group))
+		for range n {
+			ref, counts, st, head := c.line(), c.line(), c.line(), c.line()
+			out = append(out, strings.TrimRight(fmt.Sprintf("  %s counts %q state %q %s %q", ref, counts, st, head, c.take(bodyLen(head))), " "))
+		}
+		if state {
+			for range c.int() {
+				out = append(out, fmt.Sprintf("  kept %s = %q", c.line(), c.take(c.int())))
+			}
+		}
+	}
+	if c.bad || c.s != "" {
+		out = append(out, fmt.Sprintf("and what cannot be read: %q of %q", c.s, s))
+	}
+	return out
+}

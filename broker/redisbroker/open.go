@@ -62,6 +62,7 @@ type Broker struct {
 	scripts  map[string]*script
 	dir      directory
 	readerN  atomic.Int64
+	callN    atomic.Int64
 	sendMu   sync.Mutex // guards senders
 	senders  map[string]*sender
 	eps      epCache

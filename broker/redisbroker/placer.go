@@ -175,12 +175,12 @@ func (p *placer) elsewhere() {
 	sort.Strings(targets)
 	for _, t := range targets {
 		for _, e := range p.r.transit[t] {
-			p.s.Messages = append(p.s.Messages, transitRow(t, e))
+			p.s.Messages = append(p.s.Messages, p.transitRow(t, e))
 		}
 	}
 }
 
-func transitRow(target string, e redis.XMessage) broker.StoredMessage {
+func (p *placer) transitRow(target string, e redis.XMessage) broker.StoredMessage {
 	f := func(k string) string { s, _ := e.Values[k].(string); return s }
 	m := broker.StoredMessage{Place: broker.PlaceTransit, Target: unescape(target)}
 	m.Ref, m.Conversation, m.MessageSeq = e.ID, f("from"), num(f("seq"))
@@ -191,5 +191,8 @@ func transitRow(target string, e redis.XMessage) broker.StoredMessage {
 		m.MessageID, m.Type = unescape(h.id), unescape(h.typ)
 	}
 	m.Status = broker.StatusInTransit
+	if last := p.r.txd[m.Conversation]; last != "" && !later(e.ID, last) {
+		m.Ended = true // END WITH ERROR dropped it; the transmitter removes it when it comes to it
+	}
 	return m
 }

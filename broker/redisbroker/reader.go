@@ -26,6 +26,8 @@ type reader struct {
 	nextID  uint64
 	runs    map[string]int // units in a row of a group, for fairness
 	autoEnd bool
+	calls   int
+	call    string // number of the last turn call
 	// withState says whether the units of the reply being read carry state.
 	withState bool
 }
@@ -124,34 +126,40 @@ func (r *reader) Turn(ctx context.Context, req broker.TurnRequest) (broker.TurnR
 		if !isTransport(err) || ctx.Err() != nil && len(pending) == 0 {
 			return broker.TurnReply{}, r.failed(err)
 		}
-		still, err := r.resume(ctx)
+		still, codes, err := r.resume(ctx, pending)
 		if err != nil {
 			return broker.TurnReply{}, r.failed(err)
 		}
+		order := unitOrder(pending)
 		var open []broker.Settlement
-		for _, s := range pending {
+		for i, s := range pending {
 			if still[s.Unit.ID] {
 				open = append(open, s)
 			} else { // the call had been executed: it is settled
 				delete(r.held, s.Unit.ID)
-				final[s.Unit.ID] = broker.SettleResult{Unit: s.Unit, Consequence: presumed(s.Verdict)}
+				final[s.Unit.ID] = settleResult(&pending[i], codes[order[i]])
 			}
 		}
 		pending = open
 	}
 }
 
-// presumed is what a settlement whose reply was lost led to, as far as can be said.
-func presumed(v broker.Verdict) broker.Consequence {
-	switch v {
-	case broker.VerdictRollback:
-		return broker.RolledBack
-	case broker.VerdictDeadLetter:
-		return broker.DeadLettered
-	case broker.VerdictRelease:
-		return broker.Released
+// unitOrder returns the number that the script gives each settlement: plain commits, commits of groups, then the others.
+func unitOrder(settle []broker.Settlement) []int {
+	out, n := make([]int, len(settle)), 0
+	for _, pass := range []func(*broker.Settlement) bool{
+		func(s *broker.Settlement) bool { return s.Verdict == broker.VerdictCommit && s.Unit.Group == "" },
+		func(s *broker.Settlement) bool { return s.Verdict == broker.VerdictCommit && s.Unit.Group != "" },
+		func(s *broker.Settlement) bool { return s.Verdict != broker.VerdictCommit },
+	} {
+		for i := range settle {
+			if pass(&settle[i]) {
+				n++
+				out[i] = n
+			}
+		}
 	}
-	return broker.Committed
+	return out
 }
 
 func mergeResults(settle []broker.Settlement, final map[uint64]broker.SettleResult, rep broker.TurnReply) broker.TurnReply {
@@ -193,17 +201,32 @@ func (r *reader) once(ctx context.Context, req broker.TurnRequest, settle []brok
 		return broker.TurnReply{}, err
 	}
 	s, _ := v.(string)
-	switch s {
-	case "FENCED", "EXISTS":
-		return broker.TurnReply{}, broker.ErrLockLost.With("reader %s of queue %q outlived its lease", r.name, r.queue)
-	case "NOENT":
-		return broker.TurnReply{}, broker.ErrUnknownEntity.With("queue %q is gone from Redis", r.queue)
+	if err := r.refusal(s); err != nil {
+		return broker.TurnReply{}, err
 	}
 	rep, err := r.parse(ctx, s, settle, order)
 	if err != nil {
 		return rep, err
 	}
 	return rep, nil
+}
+
+// refusal is the error a turn's one-word answer stands for; nil for a reply.
+func (r *reader) refusal(s string) error {
+	switch s {
+	case "FENCED", "EXISTS":
+		return broker.ErrLockLost.With("reader %s of queue %q outlived its lease", r.name, r.queue)
+	case "NOENT":
+		return broker.ErrUnknownEntity.With("queue %q is gone from Redis", r.queue)
+	}
+	return nil
+}
+
+// callNumber names one turn call; it is unique among all clients, since a token may be settled by anybody.
+func (r *reader) callNumber() string {
+	r.calls++
+	r.call = r.b.boot + "/" + strconv.FormatInt(r.b.callN.Add(1), 36)
+	return r.call
 }
 
 // Renew implements broker.Reader.

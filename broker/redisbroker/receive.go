@@ -111,7 +111,7 @@ func (b *Broker) receiveOnce(ctx context.Context, prefix, path, group string, op
 	}
 	args := []any{
 		r.name, b.now(), r.lease.Milliseconds(), r.flags, opt.Top, len(free), len(free), "", escape(b.ns), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-		group, opt.Conversation, "0",
+		group, opt.Conversation, r.callNumber(),
 	}
 	v, err := b.run(ctx, "turn", r.key, append(args, free...)...)
 	if isTransport(err) {
@@ -166,11 +166,29 @@ func (b *Broker) Settle(ctx context.Context, path, token string, s broker.Settle
 		return broker.SettleResult{}, broker.ErrLockLost.With("token %s", token)
 	}
 	s.Unit = h.unit
-	rep, err := r.Turn(ctx, broker.TurnRequest{Settle: []broker.Settlement{s}, Top: 1})
+	rep, err := r.settleToken(ctx, s)
 	if err != nil {
 		return broker.SettleResult{}, err
 	}
 	return rep.Results[0], rep.Results[0].Err
+}
+
+// settleToken settles under a token. The name must stay, since other tokens of the receive are under it: a call whose reply was lost
+// is repeated as it was, and the script tells what it did before.
+func (r *reader) settleToken(ctx context.Context, s broker.Settlement) (broker.TurnReply, error) {
+	args, order, err := r.turnArgs(ctx, broker.TurnRequest{Top: 1}, []broker.Settlement{s})
+	if err != nil {
+		return broker.TurnReply{}, err
+	}
+	v, err := r.b.repeat(ctx, "turn", r.key, args...)
+	if err != nil {
+		return broker.TurnReply{}, r.b.fault("settle on "+r.queue, err)
+	}
+	text, _ := v.(string)
+	if err := r.refusal(text); err != nil {
+		return broker.TurnReply{}, err
+	}
+	return r.parse(ctx, text, []broker.Settlement{s}, order)
 }
 
 // tokenReader brings back the reader behind a token from its record, with the messages it holds.
@@ -200,6 +218,9 @@ func (b *Broker) tokenReader(ctx context.Context, prefix, path, token string) (*
 func (r *reader) restore(ctx context.Context, win string) error {
 	for line := range strings.SplitSeq(strings.TrimSuffix(win, "\n"), "\n") {
 		f := strings.SplitN(line, " ", 3)
+		if strings.HasPrefix(line, "#") {
+			continue // the number of the call that wrote it
+		}
 		if len(f) != 3 {
 			return broker.ErrCorrupt.With("the record of reader %s", r.name)
 		}

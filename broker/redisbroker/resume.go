@@ -11,18 +11,22 @@ import (
 )
 
 // resume takes the reader on under a new name after a call whose outcome is unknown, and returns which of its units it still
-// holds. It tries until the lease must have ended.
-func (r *reader) resume(ctx context.Context) (map[uint64]bool, error) {
+// holds, and what that call did with units it settled otherwise than by a plain commit. It tries until the lease must have ended.
+func (r *reader) resume(ctx context.Context, settle []broker.Settlement) (map[uint64]bool, map[int]string, error) {
+	settling := map[uint64]bool{}
+	for i := range settle {
+		settling[settle[i].Unit.ID] = true
+	}
 	ids := make([]uint64, 0, len(r.held))
 	for id := range r.held {
 		ids = append(ids, id)
 	}
 	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
 	next := r.b.nextName()
-	args := []any{r.b.now(), r.Name(), next, r.lease.Milliseconds(), len(ids)}
+	args := []any{r.b.now(), r.Name(), next, r.lease.Milliseconds(), r.call, len(ids)}
 	for _, id := range ids {
 		u := r.held[id].unit
-		args = append(args, u.Slot, joinRefs(u), u.Group)
+		args = append(args, u.Slot, joinRefs(u), u.Group, flag(settling[id]))
 	}
 	// The caller may have given up waiting, but the outcome must be known all the same.
 	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.lease)
@@ -33,27 +37,34 @@ func (r *reader) resume(ctx context.Context) (map[uint64]bool, error) {
 			return r.resumed(next, ids, toStrings(v))
 		}
 		if !isTransport(err) || cctx.Err() != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		pauseFor(cctx, time.Duration(min(try, 10))*50*time.Millisecond)
 	}
 }
 
-func (r *reader) resumed(next string, ids []uint64, ans []string) (map[uint64]bool, error) {
-	if len(ans) == 0 || ans[0] != "OK" {
-		return nil, broker.ErrLockLost.With("reader %s of queue %q outlived its lease", r.Name(), r.queue)
+func (r *reader) resumed(next string, ids []uint64, ans []string) (map[uint64]bool, map[int]string, error) {
+	if len(ans) < 2 || ans[0] != "OK" {
+		return nil, nil, broker.ErrLockLost.With("reader %s of queue %q outlived its lease", r.Name(), r.queue)
 	}
 	r.mu.Lock()
 	r.name = next
 	r.mu.Unlock()
 	still := map[uint64]bool{}
-	for _, s := range ans[1:] {
+	codes := map[int]string{}
+	for line := range strings.SplitSeq(ans[1], "\n") {
+		u, code, _ := strings.Cut(line, " ")
+		if n, err := strconv.Atoi(u); err == nil {
+			codes[n] = code
+		}
+	}
+	for _, s := range ans[2:] {
 		i, err := strconv.Atoi(s)
 		if err == nil && i >= 1 && i <= len(ids) {
 			still[ids[i-1]] = true
 		}
 	}
-	return still, nil
+	return still, codes, nil
 }
 
 func joinRefs(u *broker.Unit) string {

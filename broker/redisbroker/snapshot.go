@@ -20,6 +20,7 @@ type raw struct {
 	pending            map[string]map[string]string // lane → id → consumer name
 	unreadAfter        map[string]string            // lane → last delivered id
 	lock, cv, att, win map[string]string
+	txd                map[string]string // handle → last transmission entry that is dropped
 	dc                 map[string]string
 	ready, retry, rd   []redis.Z
 	bp, tm, sch        []redis.Z
@@ -112,7 +113,7 @@ func parseWin(v string) []broker.UnitSnapshot {
 // readRaw reads everything of one queue.
 func (b *Broker) readRaw(ctx context.Context, p string) (*raw, error) {
 	r := &raw{lanes: map[string][]redis.XMessage{}, pending: map[string]map[string]string{}, unreadAfter: map[string]string{}, lists: map[string][]string{}, transit: map[string][]redis.XMessage{}}
-	maps := map[string]*map[string]string{"meta": &r.meta, "d:meta": &r.dmeta, "t:meta": &r.tmeta, "lock": &r.lock, "cv": &r.cv, "att": &r.att, "win": &r.win, "dc": &r.dc}
+	maps := map[string]*map[string]string{"meta": &r.meta, "d:meta": &r.dmeta, "t:meta": &r.tmeta, "lock": &r.lock, "cv": &r.cv, "att": &r.att, "win": &r.win, "txd": &r.txd, "dc": &r.dc}
 	for k, dst := range maps {
 		v, err := b.rdb.HGetAll(ctx, p+k).Result()
 		if err != nil {

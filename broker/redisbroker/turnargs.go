@@ -50,7 +50,7 @@ func (r *reader) turnArgs(ctx context.Context, req broker.TurnRequest, settle []
 	args := make([]any, 0, 22+len(free)+len(c.plain)+len(c.refs)+len(c.groups)+len(c.dc)+len(c.att)+len(c.sys)+len(c.effects)+len(c.others))
 	args = append(args, r.name, r.b.now(), r.lease.Milliseconds(), r.flags, max(1, req.Top), len(free), empty, win.String(),
 		escape(r.b.ns), c.bytes, len(c.plain), len(c.refs), len(c.groups)/2, len(c.dc), len(c.att), len(c.sys), len(c.hot), c.neffects,
-		c.nothers, "", "", "0")
+		c.nothers, "", "", r.callNumber())
 	args = append(args, free...)
 	for _, v := range [][]any{c.plain, c.refs, c.groups, c.dc, c.att, c.sys, c.hot, c.effects, c.others} {
 		args = append(args, v...)
@@ -138,7 +138,7 @@ func (c *turnCall) addOther(i int, s *broker.Settlement) {
 	case broker.VerdictRelease:
 		kind = "G"
 	default:
-		if s.Pause > 0 {
+		if s.Pause >= 0 {
 			pause = s.Pause.Milliseconds()
 		}
 	}

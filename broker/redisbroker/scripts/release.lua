@@ -1,4 +1,5 @@
--- release: a reader goes; everything it still holds is given back uncounted (shutdown, G9). Repeating it is harmless.
+-- release: a reader goes; everything it still holds is given back uncounted (shutdown, G9). Repeating it is harmless, and so is a
+-- call after the lease has ended.
 -- lib: base entry lock attempt dialog retain transmit readers
 -- KEYS 1: meta of the queue or sub-queue.
 -- ARGV 1: now in ms, '' for the server's  2: reader
@@ -7,7 +8,8 @@ local now = clock(ARGV[1])
 local c = open(sub(KEYS[1], 1, -5))
 if not c then return 'OK' end
 local name = ARGV[2]
-if not call('ZSCORE', c.P .. 'rd', name) then return 'OK' end
+local lease = call('ZSCORE', c.P .. 'rd', name)
+if not lease or tonumber(lease) < now then return 'OK' end -- expired is lost: reap counts what was running
 call('HDEL', c.P .. 'meta', '_')
 local list = units(c, name)
 orphans(c, now, name, {})

@@ -8,7 +8,7 @@
 --   10: bytes of committed bodies  11: plain refs committed  12: group refs committed  13: groups committed
 --   14: dc pairs  15: att fields to drop  16: handles of system messages committed  17: hot groups (no hand-over)
 --   18: effects  19: other units  20: group to receive from, '' any  21: conversation to receive from, '' any
---   22: slots claimed  then these vectors in this order: free slots, plain refs, group refs, groups each followed by its number
+--   22: number of this call, of one reader never the same twice  then these vectors in this order: free slots, plain refs, group refs, groups each followed by its number
 --   of refs, dc pairs, att fields, system handles, hot groups, effects (see effects), other units: kind (R rollback, D
 --   dead-letter, G give back, U uncertain rollback), group, number of refs, refs, pause ms or −1, random 0…1, last error,
 --   reason, description.
@@ -20,6 +20,10 @@ if not c then return 'NOENT' end
 local me, now, flags = ARGV[1], clock(ARGV[2]), ARGV[4]
 local function has(f) return find(flags, f, 1, true) ~= nil end
 c.direct = has('d')
+if has('f') and not has('n') then -- a token's call that is repeated: it was done
+  local before = call('GET', P .. 'done:' .. ARGV[22])
+  if before then return before end
+end
 local lease = call('ZSCORE', P .. 'rd', me)
 if has('n') then
   if lease then return 'EXISTS' end
@@ -118,7 +122,6 @@ local function keep_lease()
   local ms = tonumber(ARGV[3])
   if has('n') then
     call('ZADD', P .. 'rd', int(now + ms), me)
-    if ARGV[22] ~= '0' then call('HSET', P .. 'sl', me, ARGV[22]) end
     setdue(c, now + ms)
   elseif tonumber(lease) - now < ms / 2 then
     call('ZADD', P .. 'rd', int(now + ms), me)
@@ -243,14 +246,14 @@ local function receive_any(H)
     hand_ready(H, left(H))
     hand_plain(H, left(H))
   end
-  return again
+  return again or H.more
 end
 
 -- record writes what the reader holds now; a token that holds nothing any more is forgotten.
 local function record(H)
   local win = ARGV[8] .. table.concat(H.win, '', 1, H.nw)
   if win ~= '' then
-    call('HSET', P .. 'win', me, win)
+    call('HSET', P .. 'win', me, '#' .. ARGV[22] .. '\n' .. win)
   elseif has('f') then
     call('ZREM', P .. 'rd', me)
     call('HDEL', P .. 'win', me)
@@ -304,4 +307,11 @@ local head = {H.nogroup and 'NOGROUP' or on and 'ON' or 'OFF', int(now), again a
 for i = 1, #results do head[8 + i] = results[i] end
 head[#head + 1] = table.concat(sends, ' ')
 head[#head + 1] = int(H.units)
-return table.concat(head, '\n') .. '\n' .. table.concat(H.out, '\n', 1, H.no) .. '\n'
+local reply = table.concat(head, '\n') .. '\n' .. table.concat(H.out, '\n', 1, H.no) .. '\n'
+-- What a lost reply said must be told again: resume asks for results that are not plain commits, a token's call is repeated.
+if has('f') then
+  if A.nplain + A.ngroups + A.nother > 0 then call('SET', P .. 'done:' .. ARGV[22], reply, 'EX', '60') end
+elseif #results > 0 then
+  call('HSET', P .. 'lr', me, ARGV[22] .. '\n' .. table.concat(results, '\n'))
+end
+return reply

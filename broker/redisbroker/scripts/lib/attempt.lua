@@ -84,7 +84,7 @@ end
 -- false: the attempt is only uncertain (protocol, window mode). ask: pause the handler asked for in ms, or −1.
 -- Returns 'again', 'bury' (nothing is left of the unit) or 'trip'.
 local function fail(c, now, g, refs, why, ask, rnd, counted)
-  local keep, trip, worst, gonerefs, dead = {}, nil, 1, {}, {}
+  local keep, trip, turned, worst, gonerefs, dead = {}, nil, false, 1, {}, {}
   local atts = call('HMGET', c.P .. 'att', unpack(refs))
   local sets = {}
   if counted and c.pscope == 'q' and c.poison > 0 then
@@ -140,7 +140,8 @@ local function fail(c, now, g, refs, why, ask, rnd, counted)
     local f = fields(trip.h)
     trip.owner = f[1] or ''
     trip.g = g
-    if can_receive(c) then turn_off(c, now, trip, trip.p, why) end
+    turned = can_receive(c)
+    if turned then turn_off(c, now, trip, trip.p, why) end
   end
   local rest = 0
   if counted and not trip and #keep > 0 then
@@ -176,7 +177,7 @@ local function fail(c, now, g, refs, why, ask, rnd, counted)
       free(c, g, n)
     end
   end
-  if trip then return 'trip' end
+  if turned then return 'trip' end
   if #keep == 0 then return 'bury' end
   return 'again'
 end

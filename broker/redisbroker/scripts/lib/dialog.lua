@@ -144,11 +144,35 @@ local function close_endpoint(c, now, h, ep)
   end
 end
 
+-- unpark takes the messages of h that rest out of their pause, since nobody will wait for them, and returns how many they are. A
+-- group that has no other conversation is free at once.
+local function unpark(c, h, conv)
+  local _, mark, w = lock_parse(lock_get(c, conv.g))
+  if mark ~= '~' then return 0 end
+  local mine = {}
+  for _, l in ipairs({'t', 'e', 's'}) do
+    for _, r in ipairs(call('LRANGE', c.P .. 'b:' .. conv.g .. ':' .. l, 0, 999)) do
+      local head = read(c, r)
+      if head and sub(head, 1, #h + 1) == h .. '|' then mine[#mine + 1] = r end
+    end
+  end
+  local n = resting(c, mine)
+  if n > 0 then rename(c, mine, 1, #mine, 'backlog') end
+  local gr = call('HGET', c.P .. 'gr', conv.g)
+  if gr and fields(gr)[2] == '1' then
+    call('ZREM', c.P .. 'retry', conv.g)
+    free(c, conv.g, w)
+  end
+  return n
+end
+
 -- leave removes everything of the local side that END removes: waiting messages (lazily: what is left in streams and lists is
 -- consumed on sight, H9), timer, lifetime, membership. The counter of ready messages goes down at once.
 local function leave(c, h, conv)
   local done = tonumber(call('HGET', c.P .. 'dc', h) or 0)
-  c.ready = c.ready - (conv.rcv - done) - conv.w
+  local parked = unpark(c, h, conv)
+  c.retrying = c.retrying - parked
+  c.ready = c.ready - (conv.rcv - done) - conv.w + parked
   c.dirty = true
   c.cv[h] = false
   c.cvd[h] = true

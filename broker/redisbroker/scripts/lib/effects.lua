@@ -9,13 +9,18 @@
 local ARITY = {S = 5, Q = 6, B = 7, E = 4, T = 3, X = 1, M = 2, P = 3, Z = 2, C = 6}
 
 -- Checking works on shadows: the state each handle would have after the effects before.
-local function shadow(sh, c, h)
+-- A unit that is refused takes its shadows with it (undo), so that it leaves no trace in the check of the next.
+local function shadow(X, c, h)
+  local sh = X.sh
   local s = sh[h]
   if s == nil then
     local conv = conv_get(c, h)
     s = conv and {st = conv.st, g = conv.g} or false
     if s then local ep = ep_get(c, h); s.expires = ep and ep.expires or '' end
     sh[h] = s
+  end
+  if X.undo[h] == nil then
+    X.undo[h] = s and {st = s.st, g = s.g, expires = s.expires} or false
   end
   return s
 end
@@ -35,7 +40,7 @@ end
 
 local check = {}
 function check.S(c, X, own, h)
-  local s = shadow(X.sh, c, h)
+  local s = shadow(X, c, h)
   if not s then return '8426' end
   if s.st ~= 'SO' and s.st ~= 'CO' then return '8429' end
   if c.retention and not can_send(c) then return '9618' end
@@ -50,11 +55,11 @@ function check.B(c, X, own, h, from, to, contract, group)
   if call('HEXISTS', c.P .. 'svc', from) == 0 then return '8423' end
   local s = call('HGET', c.P .. 'gr', group)
   if s and fields(s)[1] ~= from then return '8414' end
-  if shadow(X.sh, c, h) then return '8426' end
+  if shadow(X, c, h) then return '8426' end
   X.sh[h] = {st = 'SO', g = group, expires = ''}
 end
 function check.E(c, X, own, h, code, text, cleanup)
-  local s = shadow(X.sh, c, h)
+  local s = shadow(X, c, h)
   if not s then
     if cleanup == '1' and call('HEXISTS', c.P .. 'ep', h) == 1 then return nil end
     local ed = call('HGET', c.P .. 'ed', h)
@@ -64,18 +69,18 @@ function check.E(c, X, own, h, code, text, cleanup)
   X.sh[h] = false
 end
 function check.T(c, X, own, h, due)
-  local s = shadow(X.sh, c, h)
+  local s = shadow(X, c, h)
   if not s then return call('HEXISTS', c.P .. 'ed', h) == 1 and '8458' or '8426' end
   if foreign(c, s.g, own) then return 'GroupLocked' end
   if s.expires ~= '' and due_at(X, due) > tonumber(s.expires) then return '8410' end
 end
 function check.X(c, X, own, h)
-  local s = shadow(X.sh, c, h)
+  local s = shadow(X, c, h)
   if not s then return '8426' end
   if foreign(c, s.g, own) then return 'GroupLocked' end
 end
 function check.M(c, X, own, h, g2)
-  local s = shadow(X.sh, c, h)
+  local s = shadow(X, c, h)
   if not s then return call('HEXISTS', c.P .. 'ed', h) == 1 and '8438' or '8426' end
   if foreign(c, s.g, own) or foreign(c, g2, own) then return 'GroupLocked' end
   local ep, r = ep_get(c, h), call('HGET', c.P .. 'gr', g2)
@@ -87,26 +92,20 @@ check.Z = check.P
 
 -- check_all walks n effects from ARGV[at] and returns unit → error code and where the walk ended. own[u] is the unit's group.
 local function check_all(c, X, at, n, own)
-  local bad, cut = {}, {}
+  local bad, unit = {}, nil
   for _ = 1, n do
     local u, k = tonumber(ARGV[at]), ARGV[at + 1]
+    if u ~= unit then
+      unit = u
+      X.undo = {}
+    end
     if not bad[u] then
       bad[u] = check[k](c, X, own[u], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6])
+      if bad[u] then for h, old in pairs(X.undo) do X.sh[h] = old end end
     end
     at = at + 2 + ARITY[k]
   end
   return bad, at
-end
-
--- resting counts which of refs wait for a retry pause, by their consumer name.
-local function resting(c, refs)
-  local n = 0
-  for _, r in ipairs(refs) do
-    local key, id = lane_of(c, r)
-    local p = call('XPENDING', key, 'w', id, id, '1')
-    if p[1] and p[1][2] == 'retry' then n = n + 1 end
-  end
-  return n
 end
 
 -- move takes conversation h to group g2: cv, its waiting entries to the tails of g2's lists, membership (DG-9, H8).

@@ -77,6 +77,17 @@ local function added(c, g, n)
   end
 end
 
+-- resting counts which of refs wait for a retry pause, by their consumer name.
+local function resting(c, refs)
+  local n = 0
+  for _, r in ipairs(refs) do
+    local key, id = lane_of(c, r)
+    local p = call('XPENDING', key, 'w', id, id, '1')
+    if p[1] and p[1][2] == 'retry' then n = n + 1 end
+  end
+  return n
+end
+
 -- front puts refs back at the front of their lists, each list in ascending order.
 local function front(c, g, refs)
   local by = {t = {}, e = {}, s = {}}

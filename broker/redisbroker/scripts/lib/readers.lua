@@ -26,10 +26,12 @@ end
 local function units(c, name)
   local list = {}
   for line in string.gmatch(call('HGET', c.P .. 'win', name) or '', '[^\n]+') do
-    local s, refs, g = string.match(line, '^(%S+) (%S+) (.*)$')
-    local t = {}
-    for r in string.gmatch(refs, '[^,]+') do t[#t + 1] = r end
-    list[#list + 1] = {slot = s, refs = t, g = g}
+    local s, refs, g = string.match(line, '^(%d+) (%S+) (.*)$')
+    if s then
+      local t = {}
+      for r in string.gmatch(refs, '[^,]+') do t[#t + 1] = r end
+      list[#list + 1] = {slot = s, refs = t, g = g}
+    end
   end
   return list
 end
@@ -79,6 +81,7 @@ local function forget_reader(c, name)
   call('ZREM', c.P .. 'rd', name)
   call('HDEL', c.P .. 'win', name)
   call('HDEL', c.P .. 'sl', name)
+  call('HDEL', c.P .. 'lr', name)
   for lane in string.gmatch('sys,' .. c.lanes, '[^,]+') do
     pcall_('XGROUP', 'DELCONSUMER', c.P .. 's:' .. lane, 'w', name)
   end

@@ -34,7 +34,7 @@ end
 -- hand makes the collector of a turn. tokens: slot numbers, the first nempty of them slots without a unit.
 local function hand_new(c, me, now, top, tokens, nempty, withstate)
   return {c = c, me = me, now = now, top = top, tokens = tokens, n = #tokens, nempty = nempty, used = 0, closed = {}, out = {}, no = 0,
-    win = {}, nw = 0, units = 0, alone = false, broken = {}, open = {}, state = withstate and c.hasstate, msgs = 0}
+    win = {}, nw = 0, units = 0, alone = false, more = false, broken = {}, open = {}, state = withstate and c.hasstate, msgs = 0}
 end
 
 -- slot gives the next slot, or nil. A unit that must run alone gets an empty slot and closes it for others.
@@ -50,6 +50,13 @@ local function slot(H, alone)
     end
   end
   return nil
+end
+
+-- unslot takes back a slot whose unit turned out dead.
+local function unslot(H, s)
+  H.closed[s] = nil
+  H.tokens[H.used] = s
+  H.used = H.used - 1
 end
 
 local function left(H) return H.n - H.used end
@@ -237,8 +244,7 @@ local function hand_groups(H, list)
         keep(H, x.slot, x.g, items)
       else
         local _, _, w = lock_parse(lock_get(c, x.g))
-        H.tokens[#H.tokens + 1] = x.slot
-        H.n = H.n + 1
+        unslot(H, x.slot)
         if w > 0 then again[#again + 1] = x else lock_set(c, x.g, false) end
       end
     end
@@ -254,13 +260,22 @@ local function emit_kept(H)
   end
 end
 
+-- hand_ready hands out up to n groups that wait free. Groups of which nothing is alive hide nobody: the next ones are tried, at
+-- most LOOKS times in one script.
+local LOOKS = 50
 local function hand_ready(H, n)
-  if n <= 0 then return end
-  local r = call('ZPOPMIN', H.c.P .. 'ready', int(n))
-  if #r == 0 then return end
-  local list = {}
-  for i = 1, #r, 2 do list[#list + 1] = {g = r[i]} end
-  hand_groups(H, list)
+  for _ = 1, LOOKS do
+    if n <= 0 then return end
+    local r = call('ZPOPMIN', H.c.P .. 'ready', int(n))
+    if #r == 0 then return end
+    local list = {}
+    for i = 1, #r, 2 do list[#list + 1] = {g = r[i]} end
+    local before = #H.open
+    hand_groups(H, list)
+    n = n - (#H.open - before)
+    if H.alone then return end
+  end
+  H.more = true
 end
 
 -- hand_plain_once hands out up to n plain messages that wait again; returns how many places are free although some waited.
@@ -289,8 +304,7 @@ local function hand_plain_once(H, n)
     if #items > 0 then
       emit(H, slots[ref], '', items)
     else
-      H.tokens[#H.tokens + 1] = slots[ref]
-      H.n = H.n + 1
+      unslot(H, slots[ref])
       spare = spare + 1
     end
   end

@@ -89,7 +89,7 @@ func (p *Plugin) instantiate(ctx context.Context, inv *host.Invocation, deadline
 		return in, err
 	}
 	in.module = mod
-	in.counter = mod.ExportedGlobal(meter.CounterExport).(api.MutableGlobal)
+	in.counter, _ = mod.ExportedGlobal(meter.CounterExport).(api.MutableGlobal) // always there, except in benchmarks
 	in.handle = mod.ExportedFunction(abi.Handle)
 	if init := mod.ExportedFunction(abi.Initialize); init != nil && !p.info.Command {
 		in.calls = callStack(init)

@@ -180,7 +180,13 @@ type DialogVerbs interface {
 	Timer(ctx context.Context, handle string, after time.Duration, cron, zone string, wait time.Duration) error
 	// Move moves the conversation to the group with that UUID, creating it when it does not exist. Errors: 8426, 8438, 8439.
 	Move(ctx context.Context, handle, group string, wait time.Duration) error
-	// Retained returns the messages kept of the conversation, oldest first (RT): received ones, waiting ones, sent ones.
+	Retainer
+}
+
+// Retainer reads what retention keeps.
+type Retainer interface {
+	// Retained returns the messages kept of the conversation, oldest first (RT): received ones, waiting ones, sent ones. On a
+	// queue without retention these are the waiting ones. ErrUnknownConversation.
 	Retained(ctx context.Context, handle string) ([]RetainedMessage, error)
 }
 

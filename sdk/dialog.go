@@ -106,20 +106,42 @@ func (c Conversation) EndWithError(code int, text string) error {
 	return result(c.unit.host.dialogEndError(c.handle, int32(code), text))
 }
 
-// MoveTo moves the conversation to another conversation group.
+// MoveTo moves the conversation to another conversation group of the same service, a UUID. A group that does not exist is made.
 func (c Conversation) MoveTo(group string) error {
+	if c.handle == "" {
+		return abi.ErrUnknownConversation
+	}
 	return result(c.unit.host.dialogMove(c.handle, group))
 }
 
-// Timer asks for a DialogTimer message on this conversation after d, replacing the timer it may have. 0 cancels.
+// Timer asks for a DialogTimer message on this conversation after d, replacing the timer it may have. Parts of a millisecond
+// count as a whole one, since a timer never fires early. 0 cancels; a d below 0 is refused.
 func (c Conversation) Timer(d time.Duration) error {
-	return result(c.unit.host.timerAfter(c.handle, d.Milliseconds()))
+	if c.handle == "" {
+		return abi.ErrUnknownConversation
+	}
+	ms := d.Milliseconds()
+	switch whole := time.Duration(ms) * time.Millisecond; {
+	case d > whole:
+		ms++
+	case d < whole:
+		ms--
+	}
+	return result(c.unit.host.timerAfter(c.handle, ms))
 }
 
 // TimerCron asks for a DialogTimer message at every instant of a cron spec in a time zone ("" is UTC).
 func (c Conversation) TimerCron(spec, zone string) error {
+	if c.handle == "" {
+		return abi.ErrUnknownConversation
+	}
 	return result(c.unit.host.timerCron(c.handle, spec, zone))
 }
 
-// CancelTimer takes the conversation's timer away.
-func (c Conversation) CancelTimer() error { return result(c.unit.host.timerCancel(c.handle)) }
+// CancelTimer takes the conversation's timer away. It is no error when there is none.
+func (c Conversation) CancelTimer() error {
+	if c.handle == "" {
+		return abi.ErrUnknownConversation
+	}
+	return result(c.unit.host.timerCancel(c.handle))
+}

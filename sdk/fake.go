@@ -16,18 +16,22 @@ import (
 // Fake is a host for unit tests of handlers outside WebAssembly. Fill in what the handler shall see, call Run, look at the
 // Outcome. State lasts from one Run to the next when they commit, as in the real thing. A Fake is for one goroutine.
 type Fake struct {
-	Queue    string            // queue the messages come from
-	Attempt  int               // number of the attempt; 0 counts as 1
-	Messages []FakeMessage     // messages of the unit
-	State    map[string][]byte // state of the conversation group; changed by a Run that commits
-	Config   map[string]string // the plugin's configuration
-	Time     time.Time         // what Now returns; the zero time: the real clock
+	Queue    string                   // queue the messages come from
+	Attempt  int                      // number of the attempt; 0 counts as 1
+	Messages []FakeMessage            // messages of the unit
+	State    map[string][]byte        // state of the conversation group; changed by a Run that commits
+	Config   map[string]string        // the plugin's configuration
+	Queues   map[string][]FakeMessage // what Peek finds, by queue; a queue that is not here does not exist
+	Kept     map[string][]FakeMessage // what Retained finds, by conversation, besides the messages of the unit
+	Lacks    []string                 // capabilities the plugin does not have
+	Time     time.Time                // what Now returns; the zero time: the real clock
 
 	// Refuse, when set, is asked before anything is staged; an Errno it returns is what the handler gets.
 	Refuse func(Effect) error
 
 	handles int
 	staged  Outcome
+	seen    []FakeMessage // of the last Peek or Retained
 }
 
 // FakeMessage is one message of a Fake. Empty fields have the meaning they have in a real message.
@@ -37,7 +41,9 @@ type FakeMessage struct {
 	Conversation, Group, Service, FarService, Contract string
 	Validation                                         string
 	Sequence, MessageSequence                          int64
-	Priority, DeliveryCount                            int
+	Priority, DeliveryCount, Rollbacks                 int
+	Status                                             string // of a message that Peek finds; "": ready
+	Retained                                           int    // of a message in Kept: 0 received, 1 waiting, 3 sent
 	Enqueued, Expires                                  time.Time
 	Properties                                         map[string]string
 	Body                                               []byte
@@ -52,8 +58,13 @@ const (
 	EffectDialogSend  EffectKind = "dialog_send"  // Outgoing on Conversation
 	EffectBegin       EffectKind = "dialog_begin" // Dialog, which got the handle Conversation
 	EffectEnd         EffectKind = "dialog_end"   // Conversation, with Code and Text when with error
+	EffectTimer       EffectKind = "timer"        // Conversation, After or Cron with Zone; neither: cancel
+	EffectMove        EffectKind = "dialog_move"  // Conversation to Group
 	EffectPutState    EffectKind = "state_put"    // Key, Value
 	EffectDeleteState EffectKind = "state_delete" // Key
+
+	EffectEndOther EffectKind = "conversation_end" // Conversation of Queue with Code and Text
+	EffectEnable   EffectKind = "queue_enable"     // Queue at Epoch
 )
 
 // Effect is one thing a handler asked for.
@@ -65,6 +76,10 @@ type Effect struct {
 	Dialog       Dialog
 	Code         int
 	Text         string
+	Group        string
+	After        time.Duration
+	Cron, Zone   string
+	Epoch        int64
 	Key          string
 	Value        []byte
 }
@@ -86,7 +101,7 @@ func (f *Fake) Run(h Handler) Outcome {
 	if h == nil {
 		h = registered
 	}
-	f.staged = Outcome{Pause: -1}
+	f.staged, f.seen = Outcome{Pause: -1}, nil
 	u := &Unit{host: f}
 	u.reset()
 	var err error
@@ -146,10 +161,14 @@ func fill(buf []byte, value string) int32 {
 }
 
 func (f *Fake) message(i uint32) *FakeMessage {
-	if int(i) >= len(f.Messages) {
+	list := f.Messages
+	if i >= abi.FirstSeen {
+		list, i = f.seen, i-abi.FirstSeen
+	}
+	if int(i) >= len(list) {
 		return nil
 	}
-	return &f.Messages[i]
+	return &list[i]
 }
 
 func (f *Fake) messageCount() int32 { return int32(len(f.Messages)) }
@@ -171,7 +190,7 @@ func (f *Fake) messageField(i, field uint32, buf []byte) int32 {
 		abi.FieldMessageID: m.ID, abi.FieldSessionID: m.Session, abi.FieldType: typ,
 		abi.FieldConversation: m.Conversation, abi.FieldGroup: m.Group, abi.FieldService: m.Service,
 		abi.FieldFarService: m.FarService, abi.FieldContract: m.Contract, abi.FieldValidation: m.Validation,
-		abi.FieldKind: string(kind), abi.FieldQueue: f.Queue,
+		abi.FieldKind: string(kind), abi.FieldQueue: f.Queue, abi.FieldStatus: status(i, m),
 	}
 	return fill(buf, fields[field])
 }
@@ -195,6 +214,10 @@ func (f *Fake) messageNumber(i, number uint32, out *[8]byte) int32 {
 		abi.NumberSequence: m.Sequence, abi.NumberMessageSequence: seq, abi.NumberPriority: int64(m.Priority),
 		abi.NumberEnqueued: ms(m.Enqueued), abi.NumberExpires: ms(m.Expires),
 		abi.NumberDeliveryCount: int64(m.DeliveryCount), abi.NumberAttempt: int64(max(f.Attempt, 1)),
+		abi.NumberRollbacks: int64(m.Rollbacks), abi.NumberRetained: int64(m.Retained),
+	}
+	if i < abi.FirstSeen {
+		numbers[abi.NumberRetained] = 1
 	}
 	le64(out, numbers[number])
 	return 0
@@ -315,12 +338,8 @@ func (f *Fake) dialogEndError(conversation string, code int32, text string) int3
 	return f.stage(Effect{Kind: EffectEnd, Conversation: conversation, Code: int(code), Text: text})
 }
 
-func (f *Fake) dialogMove(_, _ string) int32       { return int32(abi.ErrNotAvailable) }
-func (f *Fake) timerAfter(_ string, _ int64) int32 { return int32(abi.ErrNotAvailable) }
-func (f *Fake) timerCron(_, _, _ string) int32     { return int32(abi.ErrNotAvailable) }
-func (f *Fake) timerCancel(_ string) int32         { return int32(abi.ErrNotAvailable) }
-func (f *Fake) traceparent(buf []byte) int32       { return fill(buf, "") }
-func (f *Fake) spanEnd(int32) int32                { return 0 }
+func (f *Fake) traceparent(buf []byte) int32 { return fill(buf, "") }
+func (f *Fake) spanEnd(int32) int32          { return 0 }
 func (f *Fake) retryAfter(ms int64) int32 {
 	f.staged.Pause = time.Duration(ms) * time.Millisecond
 	return 0

@@ -152,16 +152,18 @@ func TestConversation(t *testing.T) {
 		if err := errors.Join(c.Send(Outgoing{Type: "t"}), c.End(), u.Conversation("c-9").EndWithError(5, "x")); err != nil {
 			t.Error(err)
 		}
-		for name, err := range map[string]error{
-			"timer": c.Timer(time.Second), "cron": c.TimerCron("@hourly", ""), "cancel": c.CancelTimer(), "move": c.MoveTo("g"),
-		} {
-			if !errors.Is(err, abi.ErrNotAvailable) {
-				t.Errorf("%s: %v", name, err)
-			}
+		if err := errors.Join(c.Timer(time.Second), c.TimerCron("@hourly", "UTC"), c.CancelTimer(), c.MoveTo("g")); err != nil {
+			t.Error(err)
 		}
 		none := u.Conversation("")
-		if err := errors.Join(none.Send(Outgoing{}), none.End(), none.EndWithError(1, "x")); !errors.Is(err, abi.ErrUnknownConversation) {
-			t.Errorf("no conversation: %v", err)
+		_, kept := none.Retained()
+		for i, err := range []error{
+			none.Send(Outgoing{}), none.End(), none.EndWithError(1, "x"), none.Timer(1), none.TimerCron("@hourly", ""), none.CancelTimer(),
+			none.MoveTo("g"), kept,
+		} {
+			if !errors.Is(err, abi.ErrUnknownConversation) {
+				t.Errorf("verb %d of no conversation: %v", i, err)
+			}
 		}
 		if err := c.EndWithError(math.MaxInt64, "x"); !errors.Is(err, abi.ErrInvalid) {
 			t.Errorf("code: %v", err)
@@ -172,7 +174,9 @@ func TestConversation(t *testing.T) {
 	for _, e := range out.Effects {
 		kinds = append(kinds, e.Kind)
 	}
-	if want := []EffectKind{EffectBegin, EffectDialogSend, EffectEnd, EffectEnd}; !reflect.DeepEqual(kinds, want) {
+	if want := []EffectKind{
+		EffectBegin, EffectDialogSend, EffectEnd, EffectEnd, EffectTimer, EffectTimer, EffectTimer, EffectMove,
+	}; !reflect.DeepEqual(kinds, want) {
 		t.Errorf("staged %v, want %v", kinds, want)
 	}
 }

@@ -37,6 +37,9 @@ func abiDialogEndError(conversation string, code int32, text string) int32
 //go:wasmimport parley_v1 dialog_move
 func abiDialogMove(conversation, group string) int32
 
+//go:wasmimport parley_v1 dialog_retained
+func abiDialogRetained(conversation string) int32
+
 //go:wasmimport parley_v1 timer_after
 func abiTimerAfter(conversation string, afterMS int64) int32
 
@@ -57,6 +60,15 @@ func abiStateDelete(key string) int32
 
 //go:wasmimport parley_v1 queue_send
 func abiQueueSend(queue, typ, id, session string, props *byte, propsLen uint32, body *byte, bodyLen uint32, delayMS, ttlMS int64) int32
+
+//go:wasmimport parley_v1 queue_peek
+func abiQueuePeek(queue string, from int64, most uint32) int32
+
+//go:wasmimport parley_v1 conversation_end
+func abiConversationEnd(queue, conversation string, code int32, text string) int32
+
+//go:wasmimport parley_v1 queue_enable
+func abiQueueEnable(queue string, epoch int64) int32
 
 //go:wasmimport parley_v1 dead_letter
 func abiDeadLetter(reason, description string) int32
@@ -145,6 +157,18 @@ func (host) dialogEndError(conversation string, code int32, text string) int32 {
 }
 
 func (host) dialogMove(conversation, group string) int32 { return abiDialogMove(conversation, group) }
+
+func (host) dialogRetained(conversation string) int32 { return abiDialogRetained(conversation) }
+
+func (host) queuePeek(queue string, from int64, most uint32) int32 {
+	return abiQueuePeek(queue, from, most)
+}
+
+func (host) conversationEnd(queue, conversation string, code int32, text string) int32 {
+	return abiConversationEnd(queue, conversation, code, text)
+}
+
+func (host) queueEnable(queue string, epoch int64) int32 { return abiQueueEnable(queue, epoch) }
 
 func (host) timerAfter(conversation string, ms int64) int32 { return abiTimerAfter(conversation, ms) }
 

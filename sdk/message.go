@@ -7,7 +7,7 @@ import (
 	"parley/sdk/abi"
 )
 
-// Message is one message of a unit. Each method asks the host anew.
+// Message is one message of a unit, or one that Peek or Retained found. Each method asks the host anew.
 type Message struct {
 	unit  *Unit
 	index uint32
@@ -59,7 +59,11 @@ func (m Message) Contract() string { return m.field(abi.FieldContract) }
 // Validation is how the body was validated: "N" not at all, "E" it is empty, "X" well-formed XML.
 func (m Message) Validation() string { return m.field(abi.FieldValidation) }
 
-// Queue is the queue the message was received from.
+// Status is where the message is: locked when it is one of the unit; else ready, locked, retrying, deferred, scheduled, dead or
+// retained.
+func (m Message) Status() string { return m.field(abi.FieldStatus) }
+
+// Queue is the queue the message was received from, or is on.
 func (m Message) Queue() string { return m.field(abi.FieldQueue) }
 
 // Kind tells application messages from system messages.
@@ -85,6 +89,9 @@ func (m Message) Expires() time.Time {
 	}
 	return time.UnixMilli(ms)
 }
+
+// Rollbacks is how often in a row units with the message rolled back, as poison handling counts.
+func (m Message) Rollbacks() int { return int(m.number(abi.NumberRollbacks)) }
 
 // DeliveryCount is the number of failed deliveries so far.
 func (m Message) DeliveryCount() int { return int(m.number(abi.NumberDeliveryCount)) }

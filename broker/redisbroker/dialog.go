@@ -52,9 +52,6 @@ func (b *Broker) Begin(ctx context.Context, d broker.Dialog) (broker.Endpoint, e
 	if err := b.CheckEffect(ctx, nil, &eff); err != nil {
 		return broker.Endpoint{}, err
 	}
-	if d.Group != "" && !validHandle(d.Group) {
-		return broker.Endpoint{}, broker.ErrInvalid.With("conversation group %q: use a UUID in lower case", d.Group)
-	}
 	if _, err := b.work(ctx, s.Queue, eff); err != nil {
 		return broker.Endpoint{}, err
 	}
@@ -98,8 +95,8 @@ func (b *Broker) Timer(ctx context.Context, handle string, after time.Duration, 
 
 // Move moves a conversation to a group of the same service (DG-9).
 func (b *Broker) Move(ctx context.Context, handle, group string, wait time.Duration) error {
-	if !validHandle(group) {
-		return broker.ErrInvalid.With("conversation group %q: use a UUID in lower case", group)
+	if err := checkGroup(group); err != nil {
+		return err
 	}
 	return b.verb(ctx, handle, broker.Effect{Kind: broker.EffectMove, Conversation: handle, Group: group}, wait)
 }

@@ -39,6 +39,16 @@ func (b *Broker) CheckEffect(ctx context.Context, unit *broker.Unit, eff *broker
 		return b.checkBegin(ctx, eff)
 	case broker.EffectEnd:
 		return broker.CheckEnding(broker.Ending{Code: eff.Code, Text: eff.Text, Cleanup: eff.Cleanup})
+	case broker.EffectTimer:
+		_, err := b.encodeTimer(eff)
+		return err
+	case broker.EffectMove:
+		return checkGroup(eff.Group)
+	case broker.EffectCommandEnd:
+		return b.checkCommandEnd(ctx, eff)
+	case broker.EffectCommandEnable:
+		_, err := b.queueEntry(ctx, eff.Queue)
+		return err
 	case broker.EffectPutState, broker.EffectDeleteState:
 		if unit != nil && unit.Group == "" {
 			return broker.ErrNoState
@@ -88,6 +98,29 @@ func (b *Broker) checkContract(contract string, initiator bool, typ string) erro
 	return broker.CheckDirection(c, initiator, typ)
 }
 
+// checkGroup refuses what is no name of a conversation group. It must hold before a group is written: the records of a queue are
+// texts with separators.
+func checkGroup(group string) error {
+	if !validHandle(group) {
+		return broker.ErrInvalid.With("conversation group %q: use a UUID in lower case", group)
+	}
+	return nil
+}
+
+func (b *Broker) checkCommandEnd(ctx context.Context, eff *broker.Effect) error {
+	if _, err := b.queueEntry(ctx, eff.Queue); err != nil {
+		return err
+	}
+	queue, err := b.queueOfHandle(ctx, eff.Conversation)
+	if err != nil {
+		return err
+	}
+	if queue != eff.Queue {
+		return broker.ErrForeignConversation.With("conversation %s belongs to queue %q", eff.Conversation, queue)
+	}
+	return broker.CheckEnding(broker.Ending{Code: eff.Code, Text: eff.Text})
+}
+
 func (b *Broker) checkBegin(ctx context.Context, eff *broker.Effect) error {
 	s, ok, err := b.service(ctx, eff.From)
 	if err != nil {
@@ -103,6 +136,11 @@ func (b *Broker) checkBegin(ctx context.Context, eff *broker.Effect) error {
 	}
 	if err := broker.CheckServiceName(eff.To); err != nil {
 		return err
+	}
+	if eff.Group != "" {
+		if err := checkGroup(eff.Group); err != nil {
+			return err
+		}
 	}
 	if eff.Contract != "" && eff.Contract != broker.ContractDefault {
 		b.dir.mu.RLock()

@@ -50,7 +50,7 @@ func legal(f abi.Function) []uint64 {
 	}
 	for i, p := range params {
 		switch name, _, _ := strings.Cut(p, ":"); name {
-		case "field", "number", "code", "span":
+		case "field", "number", "code", "span", "max":
 			args[i] = 1
 		case "props_len":
 			args[i] = 0
@@ -66,7 +66,7 @@ func TestOnePastTheEnd(t *testing.T) {
 			continue // answers ERR_NOT_AVAILABLE before it looks at anything
 		}
 		for at, length := range pointers(f) {
-			p := newProxy(t, Options{Config: map[string]string{"x": "y"}}, dialogInvocation())
+			p := newProxy(t, Options{Config: map[string]string{"x": "y"}, Capabilities: Capabilities(), Peeker: lookout{}, Retainer: lookout{}}, dialogInvocation())
 			size := uint64(8)
 			if length >= 0 {
 				size = legal(f)[length]
@@ -109,7 +109,7 @@ func FuzzPointers(f *testing.F) {
 	}
 	inv := dialogInvocation()
 	inv.Effects = effects{check: func(context.Context, *broker.Effect) error { return nil }}
-	p := newProxy(f, Options{}, inv)
+	p := newProxy(f, Options{Capabilities: Capabilities(), Peeker: lookout{}, Retainer: lookout{}}, inv)
 	f.Fuzz(func(t *testing.T, which uint8, a, b, c, d, e, g uint64) {
 		fn := abi.Functions[int(which)%len(abi.Functions)]
 		params := strings.Fields(fn.Params)

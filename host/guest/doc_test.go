@@ -53,12 +53,17 @@ func TestPictures(t *testing.T) {
 		{"left", "state_get", []uint64{0, 4, 5, 3}, 2, "left?10??"},
 		{"left?9", "state_put", []uint64{0, 4, 5, 1}, 0, "left?9?"},
 		{"jobs?hi", "queue_send", []uint64{0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 5, 2, 0, 0}, 0, "jobs?hi?"},
+		{"@daily", "timer_cron", []uint64{0, 0, 0, 6, 0, 0}, 0, "@daily?"},
+		{"g-9", "dialog_move", []uint64{0, 0, 0, 3}, 0, "g-9?"},
+		{"jobs", "queue_peek", []uint64{0, 4, 0, 10}, 2, "jobs?"},
+		{"jobs?c-7?gone", "conversation_end", []uint64{0, 4, 5, 3, 127, 9, 4}, 0, "jobs?c-7?gone?"},
+		{"jobs", "queue_enable", []uint64{0, 4, 3}, 0, "jobs?"},
 		{"Bad?gone", "dead_letter", []uint64{0, 3, 4, 4}, 0, "Bad?gone?"},
 		{"hello", "log", []uint64{0, 0, 5}, 0, "hello?"},
 		{"", "random", []uint64{1, 4}, 0, "?\x8f\x02\xd1\x6c?"},
 		{"", "traceparent", []uint64{0, 55}, 55, inv.Traceparent + "?"},
 	} {
-		p := newProxy(t, Options{}, inv)
+		p := newProxy(t, Options{Capabilities: Capabilities(), Peeker: lookout{}}, inv)
 		p.in.source = strings.NewReader("\x8f\x02\xd1\x6c")
 		p.wipe()
 		p.put(0, c.before)

@@ -14,14 +14,17 @@ import (
 
 func messageCount(in *instance, _ api.Memory, _ []uint64) int64 { return int64(len(in.messages())) }
 
-// message reads the number of a message. It is nil when there is none.
-func (in *instance) message(a *args) *broker.Message {
-	messages := in.messages()
-	if i := a.u32(); uint64(i) < uint64(len(messages)) {
-		return &messages[i]
+// message reads the number of a message. When there is none it refuses, and what it returns holds no message.
+func (in *instance) message(a *args) seen {
+	messages, i := in.messages(), a.u32()
+	switch {
+	case uint64(i) < uint64(len(messages)):
+		return seen{Message: &messages[i], queue: in.inv.Queue, status: broker.StatusLocked, retained: retainedReady}
+	case i >= abi.FirstSeen && uint64(i-abi.FirstSeen) < uint64(len(in.seen)):
+		return in.seen[i-abi.FirstSeen]
 	}
 	a.refuse(abi.ErrIndex)
-	return nil
+	return seen{}
 }
 
 func messageField(in *instance, mem api.Memory, stack []uint64) int64 {
@@ -52,7 +55,9 @@ func messageField(in *instance, mem api.Memory, stack []uint64) int64 {
 	case abi.FieldKind:
 		return fill(in, buf, kindName(m.Kind))
 	case abi.FieldQueue:
-		return fill(in, buf, in.inv.Queue)
+		return fill(in, buf, m.queue)
+	case abi.FieldStatus:
+		return fill(in, buf, string(m.status))
 	}
 	return int64(abi.ErrField)
 }
@@ -92,6 +97,10 @@ func messageNumber(in *instance, mem api.Memory, stack []uint64) int64 {
 		v = int64(m.DeliveryCount)
 	case abi.NumberAttempt:
 		v = int64(in.inv.Attempt)
+	case abi.NumberRollbacks:
+		v = int64(m.PoisonCount)
+	case abi.NumberRetained:
+		v = int64(m.retained)
 	default:
 		return int64(abi.ErrField)
 	}

@@ -11,18 +11,8 @@ import (
 	"parley/sdk/abi"
 )
 
-// reserved holds the effects that ABI v1 has functions for but this version does not do yet.
-var reserved = map[broker.EffectKind]bool{
-	broker.EffectTimer:       true,
-	broker.EffectCancelTimer: true,
-	broker.EffectMove:        true,
-}
-
 // stage keeps e for the commit, unless the broker can tell already that it would refuse it.
 func (in *instance) stage(e broker.Effect) int64 {
-	if reserved[e.Kind] {
-		return int64(abi.ErrNotAvailable)
-	}
 	if in.inv == nil {
 		return int64(abi.ErrIndex)
 	}
@@ -43,7 +33,7 @@ func (in *instance) stage(e broker.Effect) int64 {
 }
 
 func effectSize(e *broker.Effect) int {
-	return e.Message.Size() + len(e.Key) + len(e.Value) + len(e.Text)
+	return e.Message.Size() + len(e.Key) + len(e.Value) + len(e.Text) + len(e.Cron)
 }
 
 // refuse turns an error of the broker into a code, or stops the guest when its time was what ended the call.

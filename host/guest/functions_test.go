@@ -19,7 +19,7 @@ func dialogInvocation() *host.Invocation {
 	m := broker.Message{
 		SequenceNumber: 4711, MessageID: "id-1", SessionID: "s-1", Kind: broker.KindApp, Type: "//shop/StockRequest",
 		Conversation: "c-1", Group: "g-1", MessageSeq: 3, Service: "//shop/Inventory", FarService: "//shop/Line",
-		Contract: "//shop/Stock", Validation: "N", Priority: 8, EnqueuedAt: instant, DeliveryCount: 2,
+		Contract: "//shop/Stock", Validation: "N", Priority: 8, EnqueuedAt: instant, DeliveryCount: 2, PoisonCount: 2,
 		Properties: map[string]string{"b": "2", "a": "1"}, Body: []byte("\x00\xff\xfe\r\n\x80"),
 	}
 	second := m
@@ -59,7 +59,7 @@ func TestReads(t *testing.T) {
 		abi.FieldMessageID: "id-1", abi.FieldSessionID: "s-1", abi.FieldType: "//shop/StockRequest",
 		abi.FieldConversation: "c-1", abi.FieldGroup: "g-1", abi.FieldService: "//shop/Inventory",
 		abi.FieldFarService: "//shop/Line", abi.FieldContract: "//shop/Stock", abi.FieldValidation: "N",
-		abi.FieldKind: "S", abi.FieldQueue: "orders",
+		abi.FieldKind: "S", abi.FieldQueue: "orders", abi.FieldStatus: "locked",
 	} {
 		read(want, "message_field", 0, uint64(field))
 	}
@@ -95,6 +95,8 @@ func TestNumbers(t *testing.T) {
 		{1, abi.NumberExpires, instant.UnixMilli()},
 		{0, abi.NumberDeliveryCount, 2},
 		{0, abi.NumberAttempt, 3},
+		{0, abi.NumberRollbacks, 2},
+		{0, abi.NumberRetained, 1},
 	} {
 		p.wipe()
 		if n := p.call("message_number", c.index, uint64(c.number), memorySize-8); n != 0 {
@@ -108,6 +110,7 @@ func TestNumbers(t *testing.T) {
 func TestErrorCodes(t *testing.T) {
 	dialog := newProxy(t, Options{}, dialogInvocation())
 	alone := newProxy(t, Options{}, invocation(plain("x")))
+	granted := newProxy(t, Options{Capabilities: Capabilities()}, dialogInvocation())
 	const bad, name, none = 100, 200, 0 // offsets: no UTF-8, "name", nothing
 	for _, c := range []struct {
 		p    *proxy
@@ -118,9 +121,10 @@ func TestErrorCodes(t *testing.T) {
 		{dialog, "message_field", []uint64{2, 1, 0, 0}, abi.ErrIndex},
 		{dialog, "message_field", []uint64{1 << 31, 1, 0, 0}, abi.ErrIndex},
 		{dialog, "message_field", []uint64{0, 0, 0, 0}, abi.ErrField},
-		{dialog, "message_field", []uint64{0, 12, 0, 0}, abi.ErrField},
+		{dialog, "message_field", []uint64{0, 13, 0, 0}, abi.ErrField},
+		{dialog, "message_field", []uint64{uint64(abi.FirstSeen), 1, 0, 0}, abi.ErrIndex},
 		{dialog, "message_number", []uint64{2, 1, 0}, abi.ErrIndex},
-		{dialog, "message_number", []uint64{0, 8, 0}, abi.ErrField},
+		{dialog, "message_number", []uint64{0, 10, 0}, abi.ErrField},
 		{dialog, "message_body", []uint64{2, 0, 0}, abi.ErrIndex},
 		{dialog, "message_properties", []uint64{2, 0, 0}, abi.ErrIndex},
 		{dialog, "message_property", []uint64{2, name, 4, 0, 0}, abi.ErrIndex},
@@ -142,12 +146,31 @@ func TestErrorCodes(t *testing.T) {
 		{dialog, "dialog_end_error", []uint64{none, 0, 1<<32 - 5, name, 4}, abi.ErrInvalid},
 		{dialog, "dialog_begin", []uint64{bad, 2, name, 4, 0, 0, 0, 0, 0, 0, 64}, abi.ErrInvalid},
 		{dialog, "dialog_begin", []uint64{name, 4, name, 4, 0, 0, 0, 0, 1<<64 - 2, 0, 64}, abi.ErrInvalid},
-		{dialog, "dialog_move", []uint64{none, 0, name, 4}, abi.ErrNotAvailable},
-		{dialog, "timer_after", []uint64{none, 0, 1000}, abi.ErrNotAvailable},
+		{alone, "dialog_move", []uint64{none, 0, name, 4}, abi.ErrUnknownConversation},
+		{dialog, "dialog_move", []uint64{none, 0, bad, 2}, abi.ErrInvalid},
+		{alone, "timer_after", []uint64{none, 0, 1000}, abi.ErrUnknownConversation},
 		{dialog, "timer_after", []uint64{none, 0, 1<<64 - 1}, abi.ErrInvalid},
-		{dialog, "timer_cron", []uint64{none, 0, name, 4, 0, 0}, abi.ErrNotAvailable},
+		{alone, "timer_cron", []uint64{none, 0, name, 4, 0, 0}, abi.ErrUnknownConversation},
 		{dialog, "timer_cron", []uint64{none, 0, name, 0, 0, 0}, abi.ErrInvalid},
-		{dialog, "timer_cancel", []uint64{none, 0}, abi.ErrNotAvailable},
+		{alone, "timer_cancel", []uint64{none, 0}, abi.ErrUnknownConversation},
+		{dialog, "dialog_retained", []uint64{name, 4}, abi.ErrUnknownConversation}, // not of this unit
+		{dialog, "dialog_retained", []uint64{none, 0}, abi.ErrNotAvailable},        // no Retainer
+		{alone, "dialog_retained", []uint64{none, 0}, abi.ErrUnknownConversation},
+		{dialog, "queue_peek", []uint64{none, 0, 0, 1}, abi.ErrInvalid},
+		{dialog, "queue_peek", []uint64{name, 4, 1<<64 - 1, 1}, abi.ErrInvalid},
+		{dialog, "queue_peek", []uint64{name, 4, 0, 0}, abi.ErrInvalid},
+		{dialog, "queue_peek", []uint64{name, 4, 0, maxPeek + 1}, abi.ErrInvalid},
+		{dialog, "queue_peek", []uint64{name, 4, 0, 1}, abi.ErrDenied},
+		{granted, "queue_peek", []uint64{name, 4, 0, 1}, abi.ErrNotAvailable}, // no Peeker
+		{dialog, "conversation_end", []uint64{name, 4, name, 4, 127, name, 4}, abi.ErrDenied},
+		{granted, "conversation_end", []uint64{none, 0, name, 4, 127, name, 4}, abi.ErrInvalid},
+		{granted, "conversation_end", []uint64{name, 4, none, 0, 127, name, 4}, abi.ErrInvalid},
+		{granted, "conversation_end", []uint64{name, 4, name, 4, 0, name, 4}, abi.ErrInvalid},
+		{granted, "conversation_end", []uint64{name, 4, name, 4, 127, none, 0}, abi.ErrInvalid},
+		{granted, "conversation_end", []uint64{name, 4, name, 4, 127, bad, 2}, abi.ErrInvalid},
+		{dialog, "queue_enable", []uint64{name, 4, 0}, abi.ErrDenied},
+		{granted, "queue_enable", []uint64{none, 0, 0}, abi.ErrInvalid},
+		{granted, "queue_enable", []uint64{name, 4, 1<<64 - 1}, abi.ErrInvalid},
 		{dialog, "topic_publish", make([]uint64, 14), abi.ErrNotAvailable},
 		{dialog, "message_defer", []uint64{0}, abi.ErrNotAvailable},
 		{dialog, "queue_send", []uint64{name, 4, bad, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, abi.ErrInvalid},
@@ -207,10 +230,11 @@ func TestBrokerErrorCodes(t *testing.T) {
 
 // TestStaged: each function stages exactly what it was given, as a copy.
 func TestStaged(t *testing.T) {
-	p := newProxy(t, Options{}, dialogInvocation())
+	p := newProxy(t, Options{Capabilities: Capabilities()}, dialogInvocation())
 	list := string(abi.AppendProperty(nil, "k", "v"))
 	p.wipe()
 	p.put(0, "c-2|//t|id-9|ses|bodybytes|queue|from|to|con|key|value|text|")
+	p.put(100, "@daily|UTC|g-9")
 	p.put(200, list)
 	calls := []struct {
 		name string
@@ -224,6 +248,13 @@ func TestStaged(t *testing.T) {
 		{"dialog_end", []uint64{0, 0}, 0},
 		{"state_put", []uint64{45, 3, 49, 5}, 0},
 		{"state_delete", []uint64{45, 3}, 0},
+		{"dialog_move", []uint64{0, 3, 111, 3}, 0},
+		{"timer_after", []uint64{0, 0, 1500}, 0},
+		{"timer_after", []uint64{0, 3, 0}, 0},
+		{"timer_cron", []uint64{0, 3, 100, 6, 107, 3}, 0},
+		{"timer_cancel", []uint64{0, 3}, 0},
+		{"conversation_end", []uint64{27, 5, 0, 3, 127, 55, 4}, 0},
+		{"queue_enable", []uint64{27, 5, 7}, 0},
 	}
 	for _, c := range calls {
 		if n := p.call(c.name, c.args...); n != c.want {
@@ -244,6 +275,13 @@ func TestStaged(t *testing.T) {
 		{Kind: broker.EffectEnd, Conversation: "c-1"},
 		{Kind: broker.EffectPutState, Key: "key", Value: []byte("value")},
 		{Kind: broker.EffectDeleteState, Key: "key"},
+		{Kind: broker.EffectMove, Conversation: "c-2", Group: "g-9"},
+		{Kind: broker.EffectTimer, Conversation: "c-1", After: 1500 * time.Millisecond},
+		{Kind: broker.EffectTimer, Conversation: "c-2"},
+		{Kind: broker.EffectTimer, Conversation: "c-2", Cron: "@daily", Zone: "UTC"},
+		{Kind: broker.EffectCancelTimer, Conversation: "c-2"},
+		{Kind: broker.EffectCommandEnd, Queue: "queue", Conversation: "c-2", Code: 127, Text: "text"},
+		{Kind: broker.EffectCommandEnable, Queue: "queue", Epoch: 7},
 	}
 	wantEffects(t, p.in.effects, want)
 }

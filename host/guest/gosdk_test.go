@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
+	"time"
 
 	"parley/broker"
 )
@@ -98,7 +99,28 @@ func TestSDKVerbs(t *testing.T) {
 	if len(r.Spans) != 1 || r.Spans[0].Name != "work" || !r.Spans[0].Start.Equal(instant) {
 		t.Errorf("spans %+v", r.Spans)
 	}
-	if lines := of(r.Logs, "log"); len(lines) != 1 || lines[0] != "id-1 s-1 //shop/StockRequest S c-1 g-1 //shop/Inventory //shop/Line //shop/Stock N orders 4711 3 8 2 3 5000 ERR_NOT_AVAILABLE 2026-03-08T07:00:00Z 55" {
+	if lines := of(r.Logs, "log"); len(lines) != 1 || lines[0] != "id-1 s-1 //shop/StockRequest S c-1 g-1 //shop/Inventory //shop/Line //shop/Stock N orders 4711 3 8 2 3 5000 ERR_INVALID 2026-03-08T07:00:00Z 55" {
+		t.Errorf("log %q", lines)
+	}
+}
+
+// TestSDKLooksAndCommands: looks, timers, moves and the granted commands arrive as what they say.
+func TestSDKLooksAndCommands(t *testing.T) {
+	p := load(t, goGuest(t, "testdata/verbs"), Options{Capabilities: Capabilities(), Peeker: lookout{}, Retainer: lookout{}})
+	inv := dialogInvocation()
+	inv.Unit.Messages = inv.Unit.Messages[:1]
+	inv.Unit.Messages[0].Body = []byte("look")
+	r := p.Run(t.Context(), inv)
+	wantCommit(t, r)
+	wantEffects(t, r.Settlement.Effects, []broker.Effect{
+		{Kind: broker.EffectCommandEnd, Queue: "shop", Conversation: "c-7", Code: 127, Text: "gone"},
+		{Kind: broker.EffectCommandEnable, Queue: "shop", Epoch: 3},
+		{Kind: broker.EffectTimer, Conversation: "c-1", After: 2 * time.Millisecond}, // never early
+		{Kind: broker.EffectTimer, Conversation: "c-1", Cron: "@daily", Zone: "Europe/Stockholm"},
+		{Kind: broker.EffectCancelTimer, Conversation: "c-1"},
+		{Kind: broker.EffectMove, Conversation: "c-1", Group: "g-9"},
+	})
+	if lines := of(r.Logs, "log"); len(lines) != 1 || lines[0] != "2 108 5 retrying a look id-0=0 id-1=1 id-3=3" {
 		t.Errorf("log %q", lines)
 	}
 }

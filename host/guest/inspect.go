@@ -19,6 +19,7 @@ type Info struct {
 	Memory  meter.Memory   // pages of 64 KiB it starts with and may grow to
 	Imports []meter.Import // in the order of the module
 	Exports []meter.Export // in the order of the module
+	Needs   []Capability   // what the functions it imports need
 	Checks  int            // places at which its work is counted
 	Limits  Limits         // that apply, defaults filled in
 }

@@ -62,7 +62,7 @@ func describe(wasm []byte, module meter.Module, limits Limits) (Info, error) {
 	sum := sha256.Sum256(wasm)
 	info := Info{
 		Digest: hex.EncodeToString(sum[:]), Size: len(wasm), Checks: module.Checks, Limits: limits,
-		Imports: module.Imports, Exports: module.Exports,
+		Imports: module.Imports, Exports: module.Exports, Needs: capabilitiesOf(module.Imports),
 	}
 	_, handler := module.Export(abi.Handle)
 	_, start := module.Export(abi.Start)

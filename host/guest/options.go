@@ -3,6 +3,9 @@ package guest
 import (
 	"fmt"
 	"log/slog"
+	"slices"
+
+	"parley/broker"
 )
 
 // Instances says how long an instance lives.
@@ -24,6 +27,9 @@ type Options struct {
 	MaxInvocations int               // an instance is closed after so many attempts; 0: never for that reason
 	MaxInstances   int               // Run waits while so many instances run; 0: as many as there are callers
 	Log            *slog.Logger      // gets guests' log lines, at most 100 a second; nil: nobody does
+	Capabilities   []Capability      // what the plugin may do to other queues; none unless listed
+	Peeker         broker.Peeker     // answers queue_peek; nil: it answers ERR_NOT_AVAILABLE
+	Retainer       broker.Retainer   // answers dialog_retained; nil: it answers ERR_NOT_AVAILABLE
 	Deterministic  bool              // fixed random bytes and a clock that only counts its readings: same fuel for the same input
 }
 
@@ -37,6 +43,11 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.MaxInvocations < 0 || o.MaxInstances < 0 {
 		return o, fmt.Errorf("max_invocations and max_instances must not be negative")
+	}
+	for _, c := range o.Capabilities {
+		if !slices.Contains(Capabilities(), c) {
+			return o, fmt.Errorf("capability %q is unknown: use %v", c, Capabilities())
+		}
 	}
 	return o, o.Limits.check()
 }

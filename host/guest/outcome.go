@@ -37,6 +37,9 @@ func (in *instance) settle(res *host.Result, answer int32) (keep bool) {
 
 func (in *instance) rollback(res *host.Result, reason, text string) {
 	s := &res.Settlement
+	if in.denied != "" && reason == broker.ReasonHandlerError {
+		reason, text = broker.ReasonCapabilityDenied, fmt.Sprintf("the plugin lacks the capability %s: %s", in.denied, text)
+	}
 	s.Verdict, s.FailReason, s.FailText, s.Pause = broker.VerdictRollback, reason, text, in.pause
 }
 

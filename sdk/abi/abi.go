@@ -32,7 +32,8 @@ const (
 	FieldContract     uint32 = 8  // contract of the conversation; empty for a plain message
 	FieldValidation   uint32 = 9  // "N", "E" or "X"
 	FieldKind         uint32 = 10 // "S" application, "D" EndDialog, "E" Error, "T" DialogTimer
-	FieldQueue        uint32 = 11 // queue the message was received from
+	FieldQueue        uint32 = 11 // queue the message was received from, or is on
+	FieldStatus       uint32 = 12 // where it is: locked for the messages of the unit; see docs/abi.md
 )
 
 // Numbers of a message, for message_number.
@@ -44,7 +45,13 @@ const (
 	NumberExpires         uint32 = 5 // when it expires, Unix milliseconds; 0: never
 	NumberDeliveryCount   uint32 = 6 // failed deliveries so far
 	NumberAttempt         uint32 = 7 // number of this attempt at the unit of work, from 1
+	NumberRollbacks       uint32 = 8 // consecutive rollbacks, which poison handling counts
+	NumberRetained        uint32 = 9 // of a row of dialog_retained: 0 received, 1 not consumed yet, 3 sent; 1 for any other message
 )
+
+// FirstSeen is the number of the first message that queue_peek or dialog_retained found: they are read by the same functions
+// as the messages of the unit, whose numbers start at 0.
+const FirstSeen uint32 = 1 << 30
 
 // Levels of log, the numbers of Go's slog.
 const (

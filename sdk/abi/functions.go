@@ -21,6 +21,7 @@ var Functions = [...]Function{
 	{"dialog_end", "conversation:i32 conversation_len:i32", "i32"},
 	{"dialog_end_error", "conversation:i32 conversation_len:i32 code:i32 text:i32 text_len:i32", "i32"},
 	{"dialog_move", "conversation:i32 conversation_len:i32 group:i32 group_len:i32", "i32"},
+	{"dialog_retained", "conversation:i32 conversation_len:i32", "i32"},
 
 	{"timer_after", "conversation:i32 conversation_len:i32 after_ms:i64", "i32"},
 	{"timer_cron", "conversation:i32 conversation_len:i32 spec:i32 spec_len:i32 zone:i32 zone_len:i32", "i32"},
@@ -32,6 +33,10 @@ var Functions = [...]Function{
 
 	{"queue_send", "queue:i32 queue_len:i32 type:i32 type_len:i32 id:i32 id_len:i32 session:i32 session_len:i32 props:i32 props_len:i32 body:i32 body_len:i32 delay_ms:i64 ttl_ms:i64", "i32"},
 	{"topic_publish", "topic:i32 topic_len:i32 type:i32 type_len:i32 id:i32 id_len:i32 session:i32 session_len:i32 props:i32 props_len:i32 body:i32 body_len:i32 delay_ms:i64 ttl_ms:i64", "i32"},
+
+	{"queue_peek", "queue:i32 queue_len:i32 from:i64 max:i32", "i32"},
+	{"conversation_end", "queue:i32 queue_len:i32 conversation:i32 conversation_len:i32 code:i32 text:i32 text_len:i32", "i32"},
+	{"queue_enable", "queue:i32 queue_len:i32 epoch:i64", "i32"},
 
 	{"dead_letter", "reason:i32 reason_len:i32 description:i32 description_len:i32", "i32"},
 	{"message_defer", "index:i32", "i32"},

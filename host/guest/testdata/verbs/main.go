@@ -35,6 +35,15 @@ func handle(u *sdk.Unit) error {
 		}
 	case "recurse":
 		fmt.Println(recurse(1))
+	case "peek":
+		_, err := u.Peek("shop", 0, 10)
+		return err
+	case "peek quietly":
+		_, _ = u.Peek("shop", 0, 10)
+	case "enable":
+		return u.Enable("shop", 1)
+	case "look":
+		return look(u, m)
 	case "later":
 		return sdk.RetryAfter(errors.New("not now"), 3*time.Second)
 	case "dead":
@@ -80,9 +89,32 @@ func everything(u *sdk.Unit, m sdk.Message) error {
 	return nil
 }
 
+// look uses everything that looks and commands.
+func look(u *sdk.Unit, m sdk.Message) error {
+	found, err := u.Peek("shop", 100, 10)
+	if err != nil {
+		return err
+	}
+	said := fmt.Sprint(len(found), " ", found[0].Sequence(), " ", found[0].Rollbacks(), " ", found[1].Status(), " ", string(found[0].Body()))
+	handle := found[0].Conversation().Handle()
+	rows, err := m.Conversation().Retained()
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		said += fmt.Sprint(" ", r.ID(), "=", r.Kept())
+	}
+	u.Log(sdk.Info, said)
+	c := m.Conversation()
+	return errors.Join(
+		u.EndConversation("shop", handle, 127, "gone"), u.Enable("shop", 3),
+		c.Timer(1500*time.Microsecond), c.TimerCron("@daily", "Europe/Stockholm"), c.CancelTimer(), c.MoveTo("g-9"),
+	)
+}
+
 func describe(u *sdk.Unit, m sdk.Message) string {
 	var no abi.Errno
-	errors.As(m.Conversation().Timer(time.Second), &no)
+	errors.As(m.Conversation().Timer(-time.Second), &no)
 	return fmt.Sprint(m.ID(), " ", m.Session(), " ", m.Type(), " ", m.Kind(), " ", m.Conversation().Handle(), " ", m.Group(), " ",
 		m.Service(), " ", m.FarService(), " ", m.Contract(), " ", m.Validation(), " ", m.Queue(), " ",
 		m.Sequence(), " ", m.MessageSequence(), " ", m.Priority(), " ", m.DeliveryCount(), " ", m.Attempt(), " ",

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"parley/internal/redistest"
 )
@@ -35,6 +36,31 @@ func command(t *testing.T, args ...string) (*exec.Cmd, *safeBuffer, *safeBuffer)
 	out, errs := &safeBuffer{}, &safeBuffer{}
 	cmd.Stdout, cmd.Stderr = out, errs
 	return cmd, out, errs
+}
+
+// compilePatience is how long a process may take until it is ready: under the race detector, and beside other tests,
+// compiling a plugin takes its time.
+const compilePatience = 5 * time.Minute
+
+// awaitReady waits for the line that serve prints.
+func awaitReady(t *testing.T, out, errs *safeBuffer) {
+	t.Helper()
+	late := time.After(compilePatience)
+	for {
+		said, failed := out.next(), errs.next()
+		if out.String() == "ready\n" {
+			return
+		}
+		if strings.Contains(errs.String(), "runtime serve: ") {
+			t.Fatal(errs.String())
+		}
+		select {
+		case <-said:
+		case <-failed:
+		case <-late:
+			t.Fatalf("serve was not ready after %v: %s", compilePatience, errs.String())
+		}
+	}
 }
 
 func exitCode(t *testing.T, err error) int {
@@ -80,7 +106,7 @@ func TestServeEndsOnSignals(t *testing.T) {
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
-		redistest.Eventually(t, "serve to be ready", func() bool { return strings.Contains(out.String(), "ready\n") })
+		awaitReady(t, out, errs)
 		if err := cmd.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}

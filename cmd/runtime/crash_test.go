@@ -76,12 +76,7 @@ func (f *factory) start(i int) {
 		f.t.Fatal(err)
 	}
 	f.hosts[i], f.logs[i] = cmd, errs
-	redistest.Eventually(f.t, "a host to be ready", func() bool {
-		if strings.Contains(errs.String(), "runtime serve: ") {
-			f.t.Fatal(errs.String())
-		}
-		return out.String() == "ready\n"
-	})
+	awaitReady(f.t, out, errs)
 }
 
 // feed sends each session its messages, numbered from 0, the sessions mixed. It does so in the background; what it

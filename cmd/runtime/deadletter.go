@@ -124,7 +124,7 @@ func (a *app) deadletterPurgeCommand() *cobra.Command {
 			return nil
 		},
 		RunE: a.action(func(cmd *cobra.Command, c *client, args []string) error {
-			path := broker.FormatDeadLetterPath(broker.ParsePath(args[0]).Entity)
+			path := deadLetterPath(args[0])
 			n, err := c.dead.Purge(cmd.Context(), path)
 			if err != nil {
 				return err

@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"parley/broker"
@@ -84,15 +83,10 @@ func folder(dir string) (string, error) {
 	return real, nil
 }
 
-// toolchain finds the go command: on PATH, else where this binary's own toolchain was.
+// toolchain finds the go command.
 func toolchain() (string, error) {
 	if tool, err := exec.LookPath("go"); err == nil {
 		return tool, nil
-	}
-	if tool := filepath.Join(runtime.GOROOT(), "bin", "go"); runtime.GOROOT() != "" {
-		if _, err := os.Stat(tool); err == nil {
-			return tool, nil
-		}
 	}
 	return "", broker.ErrInvalid.With("building a plugin from source needs the Go toolchain: put go on PATH, or name a .wasm file")
 }

@@ -37,7 +37,7 @@ for _, u in ipairs(list) do
       out[#out + 1] = int(d) .. ',' .. int(p)
       out[#out + 1] = ''
     end
-    local what = fail(c, now, u.g, refs, why, 0, 0, counted)
+    local what = fail(c, now, u.g, refs, why, 0, 0, counted, true)
     for i = at + 4, #out, 4 do out[i] = counted and what or 'uncertain' end
   end
 end

@@ -81,9 +81,10 @@ local function gone(c, h, cseq, ref)
 end
 
 -- fail counts a failed attempt of one unit and does what follows: bury, expire, park, put back, turn the queue OFF. counted
--- false: the attempt is only uncertain (protocol, window mode). ask: pause the handler asked for in ms, or −1.
+-- false: the attempt is only uncertain (protocol, window mode). died: it ended with its host, alone in its slot, so earlier uncertain
+-- deaths become certain. ask: pause the handler asked for in ms, or −1.
 -- Returns 'again', 'bury' (nothing is left of the unit) or 'trip'.
-local function fail(c, now, g, refs, why, ask, rnd, counted)
+local function fail(c, now, g, refs, why, ask, rnd, counted, died)
   local keep, trip, turned, worst, gonerefs, dead = {}, nil, false, 1, {}, {}
   local atts = call('HMGET', c.P .. 'att', unpack(refs))
   local sets = {}
@@ -96,7 +97,8 @@ local function fail(c, now, g, refs, why, ask, rnd, counted)
     local v = 'again'
     local h, b, f
     if counted then
-      d = d + 1 + u; p = p + 1 + u; u = 0
+      d = d + 1; p = p + 1
+      if died then d = d + u; p = p + u; u = 0 end
       if c.pscope == 'q' then p = c.pcount end
       local look = c.ttlf or (c.maxdel > 0 and d >= c.maxdel) or (c.poison > 0 and p >= c.poison)
       if look then h, b, f = read(c, ref) end

@@ -34,6 +34,16 @@ func (c *cursor) int() int {
 	return n
 }
 
+// count reads how many of something follow: each takes a line at least, so more than there are bytes is broken.
+func (c *cursor) count() int {
+	n := c.int()
+	if n < 0 || n > len(c.s) {
+		c.bad = true
+		return 0
+	}
+	return n
+}
+
 // take reads n bytes and the line end behind them.
 func (c *cursor) take(n int) string {
 	if n < 0 || n >= len(c.s) || c.s[n] != '\n' {
@@ -45,18 +55,33 @@ func (c *cursor) take(n int) string {
 	return b
 }
 
-// parse turns the reply into results and units, and notes the units as held.
+// parse turns the reply into results and units, and does what it asks for.
 func (r *reader) parse(ctx context.Context, s string, settle []broker.Settlement, order []int) (broker.TurnReply, error) {
+	rep, rebuild, err := r.read(s, settle, order)
+	if err != nil {
+		return rep, err
+	}
+	if rebuild {
+		if err := r.b.rebuild(ctx, r.prefix); err != nil {
+			return rep, err
+		}
+		rep.Again = true
+	}
+	return rep, r.fillDialogs(ctx, rep.Units)
+}
+
+// read reads the reply and notes the units as held. rebuild says that a lane has lost its group.
+func (r *reader) read(s string, settle []broker.Settlement, order []int) (rep broker.TurnReply, rebuild bool, err error) {
 	c := &cursor{s: s}
 	status, now, again, alone := c.line(), c.line(), c.line(), c.line()
 	waiting, due := c.int(), c.line()
 	r.withState = c.line() == "1"
-	rep := broker.TurnReply{Again: again == "1", Alone: alone == "1", Off: status == "OFF", Waiting: int64(waiting), Now: msTime(now)}
+	rep = broker.TurnReply{Again: again == "1", Alone: alone == "1", Off: status == "OFF", Waiting: int64(waiting), Now: msTime(now)}
 	if due != "0" {
 		rep.NextDue = msTime(due)
 	}
 	codes := map[int]string{}
-	for range c.int() {
+	for range c.count() {
 		u, code, _ := strings.Cut(c.line(), " ")
 		n, _ := strconv.Atoi(u)
 		codes[n] = code
@@ -71,23 +96,16 @@ func (r *reader) parse(ctx context.Context, s string, settle []broker.Settlement
 		settledGroups[settle[i].Unit.Group] = true
 		delete(r.held, settle[i].Unit.ID)
 	}
-	n := c.int()
+	n := c.count()
 	rep.Units = make([]*broker.Unit, 0, n)
-	for range n {
-		u := r.parseUnit(c)
-		if c.bad {
-			return rep, broker.ErrCorrupt.With("a turn's reply on queue %q", r.queue)
-		}
-		rep.Units = append(rep.Units, u)
+	for i := 0; i < n && !c.bad; i++ {
+		rep.Units = append(rep.Units, r.parseUnit(c))
+	}
+	if c.bad {
+		return rep, false, broker.ErrCorrupt.With("a turn's reply on queue %q", r.queue)
 	}
 	r.countRuns(rep.Units, settledGroups)
-	if status == "NOGROUP" {
-		if err := r.b.rebuild(ctx, r.prefix); err != nil {
-			return rep, err
-		}
-		rep.Again = true
-	}
-	return rep, r.fillDialogs(ctx, rep.Units)
+	return rep, status == "NOGROUP", nil
 }
 
 // countRuns remembers how often in a row a group was handed over.
@@ -128,7 +146,10 @@ func settleResult(s *broker.Settlement, code string) broker.SettleResult {
 }
 
 func (r *reader) parseUnit(c *cursor) *broker.Unit {
-	slot, n, group := c.int(), c.int(), c.line()
+	slot, n, group := c.int(), c.count(), c.line()
+	if n == 0 { // a unit is never empty
+		c.bad = true
+	}
 	r.nextID++
 	u := &broker.Unit{ID: r.nextID, Slot: slot, Group: group, AutoEnd: r.autoEnd, Messages: make([]broker.Message, 0, n)}
 	h := &held{unit: u}
@@ -184,7 +205,7 @@ func setCounts(m *broker.Message, s string) bool {
 }
 
 func (c *cursor) state() map[string][]byte {
-	n := c.int()
+	n := c.count()
 	if n == 0 {
 		return nil
 	}

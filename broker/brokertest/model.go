@@ -18,6 +18,7 @@ type model struct {
 	system []*modelMessage          // system messages
 	sides  []*modelSide
 	busy   map[string]bool // lock names held as the present turn began
+	seen   map[string]int  // what happened, and how often
 }
 
 // modelQueue is a queue.
@@ -110,7 +111,7 @@ func (u *modelUnit) uncertain() bool {
 }
 
 func newModel(queues ...broker.QueueSettings) *model {
-	m := &model{queues: map[string]*modelQueue{}, msgs: map[string]*modelMessage{}}
+	m := &model{queues: map[string]*modelQueue{}, msgs: map[string]*modelMessage{}, seen: map[string]int{}}
 	for _, q := range queues {
 		m.queues[q.Name] = &modelQueue{QueueSettings: q, status: broker.QueueActive, parked: map[string]time.Time{}}
 	}
@@ -218,6 +219,7 @@ func (m *model) launch(msg *modelMessage) {
 		m.land(msg)
 		return
 	}
+	m.seen["sent by transmission"]++
 	msg.fate = flying
 }
 
@@ -234,6 +236,7 @@ func (m *model) flight(s *modelSide) *modelMessage {
 
 // end ends side s; its messages here are gone, and the far side is told unless it has left already.
 func (m *model) end(s *modelSide, code int) {
+	m.seen["end"]++
 	s.ended, s.timer = true, zeroTime
 	m.all(s.queue, func(o *modelMessage) {
 		if o.to == s && (o.fate == waiting || o.fate == paused) {
@@ -271,11 +274,16 @@ func (m *model) dropFlights(s *modelSide) {
 
 // unpark forgets the pause of a group of which nothing is left.
 func (m *model) unpark(q *modelQueue, group string) {
-	left := false
-	m.all(q, func(o *modelMessage) { left = left || o.fate == waiting && o.lock() == group })
-	if !left {
+	if !m.alive(q, group) {
 		delete(q.parked, group)
 	}
+}
+
+// alive reports whether something of group waits in q.
+func (m *model) alive(q *modelQueue, group string) bool {
+	left := false
+	m.all(q, func(o *modelMessage) { left = left || o.fate == waiting && o.lock() == group })
+	return left
 }
 
 // move moves s to group.

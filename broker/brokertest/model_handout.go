@@ -56,6 +56,10 @@ func (m *model) take(r *modelReader, u *broker.Unit, top int) error {
 		mu.msgs = append(mu.msgs, msg)
 	}
 	delete(r.queue.parked, u.Group)
+	m.seen["unit"]++
+	if len(mu.msgs) > 1 {
+		m.seen["unit of several messages"]++
+	}
 	slot := r.slots[u.Slot]
 	if len(slot) > 0 && (uncertain || slot[0].uncertain()) {
 		return errors.New("an uncertain unit shares its slot")

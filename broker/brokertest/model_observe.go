@@ -66,6 +66,7 @@ func (m *model) fire(s *modelSide, got broker.Message) (*modelMessage, error) {
 		return nil, fmt.Errorf("a second timer message waits on %q", s.handle)
 	}
 	msg := &modelMessage{kind: broker.KindDialogTimer, queue: s.queue, to: s, seq: -1}
+	m.seen["timer fired"]++
 	s.timer = zeroTime
 	m.land(msg)
 	m.system = append(m.system, msg)
@@ -158,6 +159,7 @@ func (m *model) arrive(msg *modelMessage) error {
 			err = fmt.Errorf("%v arrived before %v", msg, o)
 		}
 	})
+	m.seen["transmission arrived"]++
 	m.land(msg)
 	return err
 }
@@ -286,7 +288,8 @@ func (m *model) conversations(q *modelQueue, snap broker.Snapshot) error {
 		}
 	}
 	for g, l := range snap.Locks {
-		if _, ok := q.parked[g]; l.Parked && !ok {
+		// A group whose conversations have all ended may stay parked: what is left of it is dead.
+		if _, ok := q.parked[g]; l.Parked && !ok && m.alive(q, g) {
 			return fmt.Errorf("%s is parked, nothing parked it", g)
 		}
 	}

@@ -1,6 +1,7 @@
 package brokertest
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -44,9 +45,11 @@ func (m *model) giveBack(u *modelUnit) {
 func (m *model) commit(u *modelUnit, effects []broker.Effect) broker.Consequence {
 	switch m.refuses(u, effects) {
 	case locked:
+		m.seen["commit refused: locked"]++
 		m.giveBack(u)
 		return broker.Refused
 	case illegal:
+		m.seen["commit refused: illegal"]++
 		m.rollback(u, -1)
 		return broker.Refused
 	}
@@ -98,6 +101,7 @@ func (m *model) hold(q *modelQueue) {
 
 func (m *model) effect(u *modelUnit, e broker.Effect) {
 	s := m.side(e.Conversation)
+	m.seen[fmt.Sprintf("effect %d", e.Kind)]++
 	switch e.Kind {
 	case broker.EffectSend:
 		m.say(s, e.Message.MessageID)
@@ -130,6 +134,10 @@ func (m *model) side(handle string) *modelSide {
 // rollback counts a failure of u and decides what follows: dead letter before OFF, OFF before a pause.
 func (m *model) rollback(u *modelUnit, wait time.Duration) broker.Consequence {
 	q := u.reader.queue
+	m.seen["rollback"]++
+	if u.uncertain() {
+		m.seen["rollback of an uncertain unit"]++
+	}
 	for _, msg := range u.msgs {
 		msg.failed++
 	}
@@ -159,6 +167,7 @@ func (m *model) count(u *modelUnit, convert int) (alive int, trip bool) {
 	for _, msg := range u.msgs {
 		n := 1
 		if convert > 0 {
+			m.seen["uncertain deaths become certain"] += msg.uncertain
 			n, msg.guessed, msg.uncertain = n+msg.uncertain, msg.guessed+msg.uncertain, 0
 		}
 		msg.delivery += n
@@ -166,6 +175,7 @@ func (m *model) count(u *modelUnit, convert int) (alive int, trip bool) {
 			msg.poison += n
 		}
 		if msg.delivery >= q.MaxDelivery {
+			m.seen["dead letter at the limit"]++
 			msg.unit, msg.fate = nil, dead
 			continue
 		}
@@ -182,10 +192,12 @@ func (m *model) trip(q *modelQueue) bool {
 	}
 	q.status = broker.QueueOff
 	q.trips++
+	m.seen["poison turns a queue off"]++
 	return true
 }
 
 func (m *model) pause(u *modelUnit, due time.Time) {
+	m.seen["pause"]++
 	if u.unit.Group != "" {
 		u.reader.queue.parked[u.unit.Group] = due
 		return
@@ -217,7 +229,9 @@ func (m *model) reap(r *modelReader) {
 					msg.failed++
 				}
 			}
+			m.seen["death in a unit"]++
 			if len(slot) > 1 {
+				m.seen["uncertain death"]++
 				for _, msg := range u.msgs {
 					msg.uncertain++
 				}

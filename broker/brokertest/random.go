@@ -25,7 +25,7 @@ func Hunt(t testing.TB, open New, steps int) {
 	t.Helper()
 	defer setFlag(t, "rapid.steps", "100")()
 	defer setFlag(t, "rapid.nofailfile", "true")() // handles differ from run to run, so a file would not replay
-	made := 0
+	made, seen := 0, map[string]int{}
 	for made < steps {
 		before := made
 		rapid.Check(t, func(r *rapid.T) {
@@ -34,15 +34,31 @@ func Hunt(t testing.TB, open New, steps int) {
 			}
 			d := newDriver(t, r, open)
 			defer d.stop()
-			r.Repeat(d.actions())
+			r.Repeat(map[string]func(*rapid.T){"": func(*rapid.T) { d.look() }, "step": d.step})
 			d.finish()
 			made += d.steps
+			for what, n := range d.m.seen {
+				seen[what] += n
+			}
 		})
 		if made == before {
 			t.Fatalf("no steps were made")
 		}
 	}
-	t.Logf("%d steps", made)
+	t.Logf("%d steps: %v", made, seen)
+	for _, what := range rare {
+		if steps >= randomSteps && seen[what] == 0 {
+			t.Errorf("in %d steps it never happened: %s", made, what)
+		}
+	}
+}
+
+// rare is what must happen in a whole run of the randomised test: it would prove less without.
+var rare = []string{
+	"unit of several messages", "rollback", "rollback of an uncertain unit", "pause", "poison turns a queue off",
+	"dead letter at the limit", "death in a unit", "uncertain death", "uncertain deaths become certain", "commit refused: locked",
+	"commit refused: illegal", "end", "timer fired", "sent by transmission", "transmission arrived", "call of an expired reader",
+	"late call", "settlement over a broken line", "effect 1", "effect 3", "effect 4", "effect 5", "effect 6", "effect 7",
 }
 
 // setFlag sets a flag of rapid until the returned function is called: opening a broker costs more than some steps.
@@ -103,44 +119,75 @@ func newDriver(t testing.TB, r *rapid.T, open New) *driver {
 	return d
 }
 
-// actions are the steps, each by its weight.
-func (d *driver) actions() map[string]func(*rapid.T) {
+// action is one kind of step.
+type action struct {
+	name   string
+	weight int
+	can    func() bool // nil: always
+	queues []string    // that it may change beside those it touches itself
+	do     func()
+}
+
+// actions are all kinds of steps.
+func (d *driver) actions() []action {
 	dialogs := []string{homeQueue, workQueue}
-	all := map[string]func(*rapid.T){"": func(*rapid.T) { d.look() }}
-	for _, a := range []struct {
-		name   string
-		weight int
-		queues []string // that it may change beside those it touches itself
-		do     func()
-	}{
-		{"send", 3, nil, d.send},
-		{"begin", 1, dialogs, d.begin},
-		{"say", 4, dialogs, d.say},
-		{"end", 1, dialogs, d.end},
-		{"open", 3, nil, d.open},
-		{"turn", 14, nil, func() { d.turn(0) }},
-		{"turn with lost replies", 2, nil, func() { d.turn(d.lossy()) }},
-		{"late call arrives", 1, allQueues, d.deliver},
-		{"kill", 1, nil, d.kill},
-		{"stall", 1, nil, d.stall},
-		{"wake", 1, nil, d.wake},
-		{"close", 1, nil, d.closeReader},
-		{"wait", 3, allQueues, d.wait},
-		{"expire", 1, allQueues, d.expire},
-		{"keep", 2, allQueues, d.keep},
-		{"off", 1, nil, d.off},
-		{"on", 2, nil, d.on},
-	} {
-		for i := range a.weight {
-			all[fmt.Sprintf("%s %d", a.name, i)] = func(t *rapid.T) {
-				d.t = t
-				d.touch(a.queues...)
-				a.do()
-				d.steps++
-			}
+	awake := func() bool { return len(d.awake()) > 0 }
+	talk := func() bool { return len(d.sides(func(*modelSide) bool { return true })) > 0 }
+	open := func() bool { return len(d.sides(func(s *modelSide) bool { return !s.ended })) > 0 }
+	return []action{
+		{"turn", 40, awake, nil, func() { d.turn(0) }},
+		{"turn over a broken line", 6, awake, nil, func() { d.turn(d.lossy()) }},
+		{"send", 8, nil, nil, d.send},
+		{"say", 10, talk, dialogs, d.say},
+		{"begin", 2, nil, dialogs, d.begin},
+		{"end", 1, open, dialogs, d.end},
+		{"open", 8, func() bool { return len(d.awake()) < 4 }, nil, d.open},
+		{"late call", 2, func() bool { return len(d.late) > 0 }, allQueues, d.deliver},
+		{"kill", 2, awake, nil, d.kill},
+		{"stall", 3, awake, nil, d.stall},
+		{"wake", 6, func() bool { return len(d.stalled()) > 0 }, nil, d.wake},
+		{"close", 1, awake, nil, d.closeReader},
+		{"wait", 6, nil, allQueues, d.wait},
+		{"expire", 3, nil, allQueues, d.expire},
+		{"keep", 8, nil, allQueues, d.keep},
+		{"off", 1, nil, nil, d.off},
+		{"on", 6, d.someOff, nil, d.on},
+	}
+}
+
+// step draws and makes one step that can be made now.
+func (d *driver) step(t *rapid.T) {
+	d.t = t
+	total := 0
+	var can []action
+	for _, a := range d.actions() {
+		if a.can == nil || a.can() {
+			can = append(can, a)
+			total += a.weight
 		}
 	}
-	return all
+	n := d.number("step", total)
+	for _, a := range can {
+		if n -= a.weight; n < 0 {
+			d.touch(a.queues...)
+			a.do()
+			d.steps++
+			return
+		}
+	}
+}
+
+// number draws a number below n, each as likely as the others: rapid's own ranges prefer small numbers, which would make
+// rare what stands late in a list.
+func (d *driver) number(label string, n int) int {
+	v := 0
+	for _, bit := range rapid.SliceOfN(rapid.Bool(), 10, 10).Draw(d.t, label) {
+		v *= 2
+		if bit {
+			v++
+		}
+	}
+	return v % n
 }
 
 // note adds a line to the story.
@@ -181,18 +228,11 @@ func (d *driver) look() {
 	d.dirty = map[string]bool{}
 }
 
-// pick draws one of all, or skips the step when there is none.
-func pick[V any](d *driver, label string, all []V) V {
-	if len(all) == 0 {
-		d.t.Skip("no " + label)
-	}
-	return all[rapid.IntRange(0, len(all)-1).Draw(d.t, label)]
-}
+// pick draws one of all, which are not empty.
+func pick[V any](d *driver, label string, all []V) V { return all[d.number(label, len(all))] }
 
 // chance is true n times in a hundred.
-func (d *driver) chance(label string, n int) bool {
-	return rapid.IntRange(0, 99).Draw(d.t, label) < n
-}
+func (d *driver) chance(label string, n int) bool { return d.number(label, 100) < n }
 
 // name names the next message.
 func (d *driver) name() string {
@@ -215,6 +255,20 @@ func (d *driver) readers(ok func(*modelReader) bool) []*modelReader {
 
 func (d *driver) awake() []*modelReader {
 	return d.readers(func(r *modelReader) bool { return !r.asleep })
+}
+
+func (d *driver) stalled() []*modelReader {
+	return d.readers(func(r *modelReader) bool { return r.asleep && !r.closed })
+}
+
+// someOff reports whether a queue is off.
+func (d *driver) someOff() bool {
+	for _, q := range d.m.queues {
+		if q.status != broker.QueueActive {
+			return true
+		}
+	}
+	return false
 }
 
 // sides is every side for which ok is true.

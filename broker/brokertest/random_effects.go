@@ -3,19 +3,17 @@ package brokertest
 import (
 	"time"
 
-	"pgregory.net/rapid"
-
 	"parley/broker"
 )
 
-// effects draws what a handler stages: at most one thing a conversation, and only what it could believe to be legal.
+// effects draws what a handler stages: at most one thing a conversation, mostly what is legal.
 func (d *driver) effects(u *modelUnit) []broker.Effect {
 	var all []broker.Effect
 	q := u.reader.queue
-	if d.chance("send on", 15) {
+	if d.chance("send on", 25) {
 		all = append(all, broker.Effect{
-			Kind: broker.EffectSendTo, Queue: rapid.SampledFrom([]string{sinkQueue, plainQueue, workQueue}).Draw(d.t, "to"),
-			Message: broker.Outgoing{MessageID: d.name(), SessionID: rapid.SampledFrom([]string{"", "a"}).Draw(d.t, "session")},
+			Kind: broker.EffectSendTo, Queue: pick(d, "to", []string{sinkQueue, plainQueue, workQueue}),
+			Message: broker.Outgoing{MessageID: d.name(), SessionID: pick(d, "session", []string{"", "a"})},
 		})
 		m := &all[len(all)-1].Message
 		m.Body = []byte(m.MessageID)
@@ -23,10 +21,10 @@ func (d *driver) effects(u *modelUnit) []broker.Effect {
 	here := d.sides(func(s *modelSide) bool { return s.queue == q && !s.ended })
 	used := map[*modelSide]bool{}
 	for range 2 {
-		if len(here) == 0 || !d.chance("conversation effect", 35) {
+		if len(here) == 0 || !d.chance("conversation effect", 55) {
 			break
 		}
-		s := here[rapid.IntRange(0, len(here)-1).Draw(d.t, "conversation")]
+		s := here[d.number("conversation", len(here))]
 		if own := u.msgs[0].to; own != nil && d.chance("own conversation", 70) {
 			s = own
 		}
@@ -41,22 +39,22 @@ func (d *driver) effects(u *modelUnit) []broker.Effect {
 // effect draws what a handler does to s.
 func (d *driver) effect(s *modelSide, here []*modelSide) (broker.Effect, bool) {
 	e := broker.Effect{Conversation: s.handle}
-	switch rapid.SampledFrom([]string{"say", "say", "end", "error", "arm", "arm", "cancel", "move"}).Draw(d.t, "effect") {
+	switch pick(d, "effect", []string{"say", "say", "end", "error", "arm", "arm", "cancel", "move", "move"}) {
 	case "say":
 		e.Kind, e.Message = broker.EffectSend, message(d.name())
-		return e, s.canSend()
+		return e, s.canSend() || d.chance("send where it cannot be", 30)
 	case "end":
 		e.Kind = broker.EffectEnd
 	case "error":
 		e.Kind, e.Code, e.Text = broker.EffectEnd, 12, "no such thing"
 	case "arm":
 		e.Kind = broker.EffectTimer
-		e.After = rapid.SampledFrom([]time.Duration{time.Second, 3 * time.Second}).Draw(d.t, "after")
+		e.After = pick(d, "after", []time.Duration{time.Second, 3 * time.Second})
 	case "cancel":
 		e.Kind = broker.EffectCancelTimer
 	case "move":
 		e.Kind = broker.EffectMove
-		e.Group = here[rapid.IntRange(0, len(here)-1).Draw(d.t, "to group")].group[len("g:"):]
+		e.Group = here[d.number("to group", len(here))].group[len("g:"):]
 	}
 	return e, true
 }

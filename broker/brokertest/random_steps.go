@@ -7,14 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"parley/broker"
 )
 
 // queue draws a queue, which the step changes.
 func (d *driver) queue(label string) *modelQueue {
-	name := rapid.SampledFrom([]string{workQueue, workQueue, plainQueue, homeQueue}).Draw(d.t, label)
+	name := pick(d, label, []string{workQueue, workQueue, plainQueue, homeQueue})
 	d.touch(name)
 	return d.m.queues[name]
 }
@@ -22,11 +20,11 @@ func (d *driver) queue(label string) *modelQueue {
 // send sends plain messages and messages of sessions from outside, perhaps over a bad line.
 func (d *driver) send() {
 	q := d.queue("queue")
-	n := rapid.IntRange(1, 3).Draw(d.t, "messages")
+	n := 1 + d.number("messages", 3)
 	msgs := make([]broker.Outgoing, n)
 	for i := range msgs {
 		msgs[i] = message(d.name())
-		msgs[i].SessionID = rapid.SampledFrom([]string{"", "a", "b"}).Draw(d.t, "session")
+		msgs[i].SessionID = pick(d, "session", []string{"", "a", "b"})
 	}
 	if d.chance("lost reply", 10) {
 		d.h.LoseReply(0, 1)
@@ -70,7 +68,12 @@ func (d *driver) begin() {
 
 // say sends on a conversation from outside.
 func (d *driver) say() {
-	s := pick(d, "side", d.sides(func(*modelSide) bool { return true }))
+	ended := d.chance("perhaps an ended side", 10)
+	sides := d.sides(func(s *modelSide) bool { return ended || s.canSend() })
+	if len(sides) == 0 {
+		return
+	}
+	s := pick(d, "side", sides)
 	id := d.name()
 	_, err := d.h.Broker.SendOn(d.ctx, s.handle, message(id))
 	d.note("say %s on %s: %v", id, s.handle, err)
@@ -107,10 +110,7 @@ func (d *driver) end() {
 
 // open opens a reader.
 func (d *driver) open() {
-	if len(d.awake()) >= 4 {
-		d.t.Skip("enough readers")
-	}
-	q, slots := d.queue("queue"), rapid.IntRange(1, 3).Draw(d.t, "slots")
+	q, slots := d.queue("queue"), 1+d.number("slots", 3)
 	b := d.h.Broker
 	r, err := b.OpenReader(d.ctx, q.Name, broker.ReaderOptions{Slots: slots, Limit: 1000})
 	if !q.status.CanReceive() {
@@ -144,7 +144,7 @@ func (d *driver) stall() {
 
 // wake lets a stalled host go on. It may find that it is too late.
 func (d *driver) wake() {
-	r := pick(d, "reader", d.readers(func(r *modelReader) bool { return r.asleep && !r.closed }))
+	r := pick(d, "reader", d.stalled())
 	d.note("wake %s", r.r.Name())
 	r.asleep = false
 }
@@ -154,6 +154,7 @@ func (d *driver) expired(r *modelReader) bool { return r.leaseEnd.Before(d.m.now
 
 // lost checks that a call of an expired reader was refused, and ends its play.
 func (d *driver) lost(r *modelReader, err error) {
+	d.m.seen["call of an expired reader"]++
 	if !errors.Is(err, broker.ErrLockLost) {
 		d.fail("a call of %s, whose lease has ended: %v", r.r.Name(), err)
 	}
@@ -181,7 +182,7 @@ func (d *driver) closeReader() {
 
 // wait lets a little time pass. Readers that are awake renew.
 func (d *driver) wait() {
-	ms := rapid.SampledFrom([]int{1, 500, 1000, 2001, 4000}).Draw(d.t, "milliseconds")
+	ms := pick(d, "milliseconds", []int{1, 500, 1000, 2001, 4000})
 	d.pass(time.Duration(ms) * time.Millisecond)
 }
 
@@ -203,15 +204,16 @@ func (d *driver) pass(by time.Duration) {
 			d.lost(r, err)
 		case err != nil:
 			d.fail("renew %s: %v", r.r.Name(), err)
+		default:
+			r.leaseEnd = d.m.now.Add(broker.DefaultLease)
 		}
 	}
-	d.look()
 }
 
 // keep makes one pass of housekeeping.
 func (d *driver) keep() {
 	if d.chance("lost reply", 10) {
-		d.h.LoseReply(rapid.IntRange(0, 3).Draw(d.t, "call"), 1)
+		d.h.LoseReply(d.number("call", 3+1), 1)
 		_, _ = d.h.Broker.Keep(d.ctx) // it may say that the connection broke; then the next pass does the rest
 		d.h.Calm()
 	}
@@ -227,12 +229,20 @@ func (d *driver) keep() {
 }
 
 // off and on switch a queue.
-func (d *driver) off() { d.set(broker.QueueOff) }
+func (d *driver) off() { d.set(d.queue("queue"), broker.QueueOff) }
 
-func (d *driver) on() { d.set(broker.QueueActive) }
+func (d *driver) on() {
+	var off []*modelQueue
+	for _, name := range allQueues {
+		if q := d.m.queues[name]; q.status != broker.QueueActive {
+			off = append(off, q)
+		}
+	}
+	d.set(pick(d, "queue", off), broker.QueueActive)
+}
 
-func (d *driver) set(st broker.QueueStatus) {
-	q := d.queue("queue")
+func (d *driver) set(q *modelQueue, st broker.QueueStatus) {
+	d.touch(q.Name)
 	if err := d.h.Broker.SetStatus(d.ctx, q.Name, st); err != nil {
 		d.fail("set %s %s: %v", q.Name, st, err)
 	}
@@ -245,17 +255,20 @@ func (d *driver) set(st broker.QueueStatus) {
 
 // deliver lets a call arrive that was on the wire all the time.
 func (d *driver) deliver() {
-	pick(d, "late call", d.late)
 	for _, deliver := range d.late {
-		d.note("a late call arrives: %v", deliver())
+		happened := deliver()
+		if happened {
+			d.m.seen["late call"]++
+		}
+		d.note("a late call arrives: %v", happened)
 	}
 	d.late = nil
 }
 
 // lossy breaks the line for the next calls and returns how many.
 func (d *driver) lossy() int {
-	n := rapid.IntRange(1, 3).Draw(d.t, "lost")
-	what := rapid.SampledFrom([]string{"reply", "call", "late"}).Draw(d.t, "what is lost")
+	n := 1 + d.number("lost", 3)
+	what := pick(d, "what is lost", []string{"reply", "call", "late"})
 	d.note("lose %d: %s", n, what)
 	switch what {
 	case "reply":
@@ -271,14 +284,11 @@ func (d *driver) lossy() int {
 // turn makes a turn of some reader: some of what runs ends, some slots ask for more.
 func (d *driver) turn(lost int) {
 	awake := d.awake()
-	if len(awake) == 0 {
-		d.h.Calm()
-	}
 	r := pick(d, "reader", awake)
-	req := broker.TurnRequest{Top: rapid.SampledFrom([]int{1, 2, 8}).Draw(d.t, "top")}
+	req := broker.TurnRequest{Top: pick(d, "top", []int{1, 2, 8})}
 	left := make([]int, len(r.slots))
 	for i, slot := range r.slots {
-		n := rapid.IntRange(0, len(slot)).Draw(d.t, "ended")
+		n := d.number("ended", len(slot)+1)
 		left[i] = len(slot) - n
 		for _, u := range slot[:n] {
 			req.Settle = append(req.Settle, d.settlement(u))
@@ -291,7 +301,7 @@ func (d *driver) turn(lost int) {
 		}
 	}
 	for i := range left {
-		if d.chance("ask for more", 15) {
+		if d.chance("ask for more", 25) {
 			req.Free = append(req.Free, i)
 		}
 	}
@@ -307,6 +317,9 @@ func (d *driver) played(r *modelReader, req broker.TurnRequest, lost int) {
 	if gone {
 		d.lost(r, err)
 		return
+	}
+	if lost > 0 && len(req.Settle) > 0 {
+		d.m.seen["settlement over a broken line"]++
 	}
 	if err != nil {
 		d.fail("turn of %s: %v", r.r.Name(), err)
@@ -401,11 +414,11 @@ func (d *driver) unit(r *modelReader, u *broker.Unit) *modelUnit {
 
 // settlement draws how a unit ends.
 func (d *driver) settlement(u *modelUnit) broker.Settlement {
-	switch rapid.SampledFrom([]string{"commit", "commit", "commit", "fail", "fail", "pause", "dead", "release"}).Draw(d.t, "verdict") {
+	switch pick(d, "verdict", []string{"commit", "commit", "commit", "fail", "fail", "pause", "dead", "release"}) {
 	case "fail":
 		return failure(u.unit)
 	case "pause":
-		return pause(u.unit, rapid.SampledFrom([]time.Duration{0, time.Second, 3 * time.Second}).Draw(d.t, "pause"))
+		return pause(u.unit, pick(d, "pause", []time.Duration{0, time.Second, 3 * time.Second}))
 	case "dead":
 		return broker.Settlement{Unit: u.unit, Verdict: broker.VerdictDeadLetter, Reason: "Unwanted"}
 	case "release":

@@ -5,7 +5,7 @@
 --   then for each: owner ('' or s:<session>), ttl ms or '', delay ms or '', absolute due ms or '', rest, body.
 -- RETURNS OK and the sequence number of the first, or for a repeat SAME and that number; OFF; NOENT; DUP when the counter is
 --   older than the last call of this producer.
--- The counter of a producer unused for an hour is dropped by due.
+-- The counter of a producer unused for an hour is dropped when a new one comes.
 local now = clock(ARGV[1])
 local c = open(sub(KEYS[1], 1, -5))
 if not c then return {'NOENT'} end
@@ -17,6 +17,7 @@ if last then
   if tonumber(f[1]) > first then return {'DUP'} end
 end
 if not can_send(c) then return {'OFF', c.status} end
+if not last then forget_producers(c, now) end
 local from = c.seq + 1
 local at = 5
 for i = 1, n do

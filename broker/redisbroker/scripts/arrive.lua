@@ -9,15 +9,8 @@ local now = clock(ARGV[1])
 local c = open(sub(KEYS[1], 1, -5))
 if not c then return {'NOENT'} end
 local P, src, id = c.P, ARGV[2], ARGV[3]
-local function cmp(a, b)
-  local am, as = string.match(a, '^(%d+)-(%d+)$')
-  local bm, bs = string.match(b, '^(%d+)-(%d+)$')
-  if am ~= bm then return tonumber(am) < tonumber(bm) and -1 or 1 end
-  if as ~= bs then return tonumber(as) < tonumber(bs) and -1 or 1 end
-  return 0
-end
 local hw = call('HGET', P .. 'hw', src)
-if hw and cmp(id, hw) <= 0 then
+if hw and not id_after(id, hw) then
   return {call('HGET', P .. 'skip', src) == id and 'skipped' or 'known'}
 end
 if ARGV[16] == 'M' then

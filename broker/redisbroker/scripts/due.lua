@@ -19,16 +19,16 @@ local function upto(key)
   return r
 end
 
+-- rested ends a group's pause. Of each list those that were put back for it stand in front.
 local function rested(g)
-  local refs = {}
-  for _, l in ipairs({'t', 'e', 's'}) do
-    for _, r in ipairs(call('LRANGE', P .. 'b:' .. g .. ':' .. l, 0, 999)) do refs[#refs + 1] = r end
-  end
   local back_refs = {}
-  for _, r in ipairs(refs) do
-    local key, id = lane_of(c, r)
-    local p = call('XPENDING', key, 'w', id, id, '1')
-    if p[1] and p[1][2] == 'retry' then back_refs[#back_refs + 1] = r else break end
+  for _, l in ipairs({'t', 'e', 's'}) do
+    for _, r in ipairs(call('LRANGE', P .. 'b:' .. g .. ':' .. l, 0, 999)) do
+      local key, id = lane_of(c, r)
+      local p = call('XPENDING', key, 'w', id, id, '1')
+      if not p[1] or p[1][2] ~= 'retry' then break end
+      back_refs[#back_refs + 1] = r
+    end
   end
   if #back_refs > 0 then rename(c, back_refs, 1, #back_refs, 'backlog') end
   c.retrying = c.retrying - #back_refs

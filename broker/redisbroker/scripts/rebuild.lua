@@ -17,7 +17,8 @@ for _, g in ipairs(call('HKEYS', c.P .. 'lock')) do
   for _, l in ipairs({'t', 'e', 's'}) do call('DEL', c.P .. 'b:' .. g .. ':' .. l) end
 end
 call('DEL', c.P .. 'lock', c.P .. 'ready', c.P .. 'bp', c.P .. 'retry', c.P .. 'win', c.P .. 'rd', c.P .. 'sl')
-local n = 0
+-- Entries of ended conversations lie in the lanes too, uncounted; when entries are gone there are fewer than the counters say.
+local n, live = 0, c.ready + c.locked + c.retrying
 for lane in string.gmatch('sys,' .. c.lanes, '[^,]+') do
   local key = c.P .. 's:' .. lane
   pcall_('XGROUP', 'DESTROY', key, 'w')
@@ -39,6 +40,7 @@ if r then
     end
   end
 end
+n = math.min(n, live)
 c.ready = n
 c.locked = 0
 c.retrying = 0

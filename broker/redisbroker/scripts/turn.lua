@@ -8,12 +8,13 @@
 --   10: bytes of committed bodies  11: plain refs committed  12: group refs committed  13: groups committed
 --   14: dc pairs  15: att fields to drop  16: handles of system messages committed  17: hot groups (no hand-over)
 --   18: effects  19: other units  20: group to receive from, '' any  21: conversation to receive from, '' any
---   22: number of this call, of one reader never the same twice  then these vectors in this order: free slots, plain refs, group refs, groups each followed by its number
---   of refs, dc pairs, att fields, system handles, hot groups, effects (see effects), other units: kind (R rollback, D
+--   22: number of this call, of one reader never the same twice  then these vectors in this order: free slots, plain refs,
+--   group refs, groups each followed by its number of refs, dc pairs, att fields, system handles, hot groups, effects (see effects), other units: kind (R rollback, D
 --   dead-letter, G give back, U uncertain rollback), group, number of refs, refs, pause ms or −1, random 0…1, last error,
 --   reason, description.
--- RETURNS one string of lines: status (ON, OFF, NOGROUP when a lane lost its group), now, again, alone, ready, next due, 1 when units carry state, number of results, results, number of units, units; or
---   FENCED, EXISTS, NOENT.
+-- RETURNS one string of lines: status (ON, OFF, NOGROUP when a lane lost its group), now, again, alone, ready, next due, 1 when
+--   units carry state, number of results, results (unit number and what it led to; a plain commit has none), numbers of sends,
+--   number of units, units (emit in lib/take.lua); or FENCED, EXISTS, NOENT.
 local P = sub(KEYS[1], 1, -5)
 local c = open(P)
 if not c then return 'NOENT' end

@@ -14,19 +14,22 @@ if not r[1] then return 'GONE' end
 local f, m = r[1][2], {}
 for i = 1, #f, 2 do m[f[i]] = f[i + 1] end
 call('XDEL', P .. 'tx:' .. target, ARGV[4])
-c.tx = c.tx - 1
-c.dirty = true
-if m.from then
-  local conv = conv_get(c, m.from)
+-- What an END with error, or the end of a lifetime, has dropped meanwhile was taken off the counters then.
+local upto = m.from and call('HGET', P .. 'txd', m.from)
+local dropped = upto and not id_after(ARGV[4], upto)
+if dropped then
+  if ARGV[4] == upto then call('HDEL', P .. 'txd', m.from) end
+else
+  c.tx = c.tx - 1
+  c.dirty = true
+  local conv = m.from and conv_get(c, m.from)
   if conv then
     conv.txn = math.max(0, conv.txn - 1)
     c.cvd[m.from] = true
     if ARGV[5] == 'bounce' then broker_error(c, now, m.from, conv, ARGV[6], ARGV[7]) end
-  elseif call('HEXISTS', P .. 'txd', m.from) == 1 then
-    call('HDEL', P .. 'txd', m.from)
   end
 end
-if ARGV[5] == 'bury' then
+if ARGV[5] == 'bury' and not dropped then
   local t = open(P .. 't:')
   local body = m.body or ''
   local id = put(t, '5', '|' .. int(#body) .. '|||' .. int(now) .. '|S|' .. (m.rest or '') .. '|' .. (m.from or m.owner or '') .. '|' ..

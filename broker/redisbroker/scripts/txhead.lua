@@ -19,13 +19,6 @@ if s then
 end
 call('HSET', P .. 'txl', target, me .. '|' .. int(now + tonumber(ARGV[4])))
 
-local function later(a, b)
-  local am, as = string.match(a, '^(%d+)-(%d+)$')
-  local bm, bs = string.match(b, '^(%d+)-(%d+)$')
-  am, bm, as, bs = tonumber(am), tonumber(bm), tonumber(as), tonumber(bs)
-  return am > bm or (am == bm and as > bs)
-end
-
 -- Entries of a conversation that ended with an error are dropped here, at most 1,000 a look (EC-8).
 for _ = 1, 1000 do
   local r = call('XRANGE', P .. 'tx:' .. target, '-', '+', 'COUNT', '1')
@@ -42,10 +35,11 @@ for _ = 1, 1000 do
     if f[i] == 'from' then from = f[i + 1] elseif f[i] == 'k' then k = f[i + 1] end
   end
   local upto = from and call('HGET', P .. 'txd', from)
-  if not upto or later(id, upto) then
+  if not upto or id_after(id, upto) then
     flush()
     return {'ENTRY', id, unpack(f)}
   end
   call('XDEL', P .. 'tx:' .. target, id)
+  if id == upto then call('HDEL', P .. 'txd', from) end
 end
 return {'WAIT', int(now)}

@@ -20,6 +20,7 @@ if last then
     return out
   end
 end
+if not last then forget_producers(c, now) end
 local bad = check_all(c, X, 7, n, {''})
 if bad[1] then return {'ERR', bad[1]} end
 local answers = apply_all(c, X, 7, n, bad)

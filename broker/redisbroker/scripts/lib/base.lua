@@ -88,6 +88,16 @@ local function hdel(key, t, n)
   for i = 1, n, 4000 do call('HDEL', key, unpack(t, i, math.min(i + 3999, n))) end
 end
 
+-- forget_producers drops counters of producers unused for an hour. A few are looked at whenever a new producer comes, so pc never
+-- holds many more than those of the last hour.
+local PRODUCER_LINGER = 60 * 60 * 1000
+local function forget_producers(c, now)
+  local r = call('HRANDFIELD', c.P .. 'pc', '8', 'WITHVALUES')
+  for i = 1, #r, 2 do
+    if tonumber(string.match(r[i + 1], '%d+$')) < now - PRODUCER_LINGER then call('HDEL', c.P .. 'pc', r[i]) end
+  end
+end
+
 local function flush_locks(c)
   local set, ns, del, nd = {}, 0, {}, 0
   for g in pairs(c.lockd) do

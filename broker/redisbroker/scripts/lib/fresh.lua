@@ -88,7 +88,9 @@ local function parse_entries(H, raw_entries, suffix)
     local h = f[1]
     local ref = suffix == '' and id or id .. suffix
     local p = h and find(h, '|', 1, true)
-    if not p or #f ~= 2 or sub(id, -2) ~= '-0' then
+    local q = p and find(h, '|', p + 1, true)
+    -- The reader of the reply trusts the length; the rest of the header it checks itself.
+    if not q or #f ~= 2 or sub(id, -2) ~= '-0' or sub(h, p + 1, q - 1) ~= int(#f[2]) then
       H.broken[#H.broken + 1] = {ref, f or {}}
     else
       n = n + 1

@@ -18,6 +18,7 @@ var found = []test{
 	{"TestFound_a_pause_of_0_is_at_once", pauseZero},
 	{"TestFound_two_units_at_the_limit_turn_the_queue_once", twoAtTheLimit},
 	{"TestFound_END_of_a_parked_conversation_keeps_the_counters", endParked},
+	{"TestFound_a_timer_that_came_back_is_not_joined_by_a_second", timerCameBack},
 	{"TestFound_a_refused_unit_leaves_no_trace_in_the_next", refusedLeavesNoTrace},
 }
 
@@ -194,4 +195,19 @@ func refusedLeavesNoTrace(s *stage) {
 		[]broker.Consequence{broker.Refused, broker.Committed})
 	s.equal("state", s.endpoint(h).State, broker.StateConversing)
 	s.equal("counts of the other unit", s.snapshot(workQueue).Attempts, 1)
+}
+
+func timerCameBack(s *stage) {
+	s.send(workQueue, "p")
+	v := s.open(workQueue, 1)
+	p := v.one("p")
+	c, h := s.timerScene()
+	s.h.Advance(2 * time.Second)
+	s.keep()
+	w := s.open(workQueue, 1)
+	w.fail(w.one("Timer"))
+	v.commit(p, arm(h, time.Second))
+	s.say(c, "m")
+	s.advance(2 * time.Second)
+	s.equal("two that nobody has received are one (SM-11)", w.drain(), "[Timer m]")
 }

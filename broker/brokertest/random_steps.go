@@ -334,8 +334,9 @@ func (d *driver) played(r *modelReader, req broker.TurnRequest, lost int) {
 	}
 	d.touch(r.queue.Name)
 	d.m.hold(r.queue)
-	for i, st := range req.Settle {
-		want, got := d.m.settle(d.unit(r, st.Unit), st), rep.Results[i]
+	for _, i := range settleOrder(req.Settle) {
+		st, got := req.Settle[i], rep.Results[i]
+		want := d.m.settle(d.unit(r, st.Unit), st)
 		vague := lost > 0 && want != broker.Committed && want != broker.Refused
 		if got.Consequence != want && !vague || (got.Err != nil) != (want == broker.Refused) && !vague {
 			d.fail("settling %v led to %d (%v), want %d", unitNames(st.Unit), got.Consequence, got.Err, want)
@@ -380,6 +381,26 @@ func (d *driver) stored(queue string) string {
 		rows = append(rows, rowName(m)+" "+m.LockName)
 	}
 	return fmt.Sprintf("%s; locks %v; ready %v; retry %v", strings.Join(rows, ", "), snap.Locks, snap.Ready, snap.Retry)
+}
+
+// settleOrder is the order in which a turn settles, which is the broker's own affair: plain units that commit, groups that
+// commit, everything else.
+func settleOrder(all []broker.Settlement) []int {
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	rank := func(st broker.Settlement) int {
+		switch {
+		case st.Verdict != broker.VerdictCommit:
+			return 2
+		case st.Unit.Group != "":
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return rank(all[a]) - rank(all[b]) })
+	return order
 }
 
 // tell notes a turn.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,9 +100,9 @@ func (c *clock) check() error {
 // checkpoint is what a guest calls whenever a slice is used up. A panic unwinds the guest.
 func checkpoint(ctx context.Context, mod api.Module, _ []uint64) {
 	in := instanceOf(ctx)
-	counter := in.counter
-	if counter == nil {
-		counter = mod.ExportedGlobal(meter.CounterExport).(api.MutableGlobal)
+	if in.counter == nil { // it is starting, and could not be given its first slice before
+		in.counter = mod.ExportedGlobal(meter.CounterExport).(api.MutableGlobal)
+		in.counter.Set(in.counter.Get() + slice)
 	}
 	if err := in.clock.check(); err != nil {
 		panic(err)
@@ -109,11 +110,13 @@ func checkpoint(ctx context.Context, mod api.Module, _ []uint64) {
 	if in.calls.IsValid() && in.calls.Len() > maxStack {
 		panic(errStack)
 	}
-	n, err := in.clock.meter.Checkpoint(int64(counter.Get()), time.Time{})
+	n, err := in.clock.meter.Checkpoint(int64(in.counter.Get()), time.Time{})
 	if err != nil {
 		panic(err)
 	}
-	counter.Set(uint64(n))
+	in.counter.Set(uint64(n))
+	// The Go scheduler interrupts what spins every 10 ms only, and a garbage collection of the host needs many turns.
+	runtime.Gosched()
 }
 
 // bytesPerUnit is how many bytes the host copies or looks at for one work unit.

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"parley/broker"
-	"parley/host"
 )
 
 // TestDocumentedHandler: the handler at the end of docs/abi.md is the one in testdata, and it does what the page says.
@@ -78,25 +77,4 @@ func TestPictures(t *testing.T) {
 func TestAbort(t *testing.T) {
 	r := attemptOf(t, load(t, wat(t, "abort"), Options{}), "")
 	wantRollback(t, r, broker.ReasonTrap, "abort: no é!")
-}
-
-// TestFuelIsDeterministic: fresh deterministic instances use the same fuel for the same input.
-func TestFuelIsDeterministic(t *testing.T) {
-	const body = `{"action":"opened","repository":{"full_name":"a/b"},"sender":{"login":"z"},"more":[1,2,{"x":"y"}]}`
-	triage := goGuest(t, "../../plugins/examples/github-triage")
-	for name, wasm := range map[string][]byte{"go": triage, "wat": wat(t, "trouble")} {
-		p := load(t, wasm, Options{Instances: PerAttempt, Deterministic: true})
-		attempt := func() host.Result {
-			inv := invocation(plain(body))
-			inv.Now = dialogInvocation().Now
-			return p.Run(t.Context(), inv)
-		}
-		first := attempt()
-		wantCommit(t, first)
-		for range 4 {
-			if r := attempt(); r.Fuel != first.Fuel || r.Fuel == 0 {
-				t.Errorf("%s: %d units, then %d", name, first.Fuel, r.Fuel)
-			}
-		}
-	}
 }

@@ -155,7 +155,7 @@ func (in *instance) run(ctx context.Context, inv *host.Invocation, deadline int6
 // giveUp is the result of an attempt whose instance could not even be made.
 func (in *instance) giveUp(inv *host.Invocation, err error) host.Result {
 	var res host.Result
-	_, res.Elapsed = in.end()
+	res.Fuel, res.Elapsed = in.end()
 	res.Settlement.Unit = inv.Unit
 	in.settleError(&res, err)
 	in.collect(&res)

@@ -70,7 +70,7 @@ func BenchmarkMetering(b *testing.B) {
 		s.row(table)
 	}
 	attempt, call := callCost(b, goGuest(b, "testdata/noop"))
-	fmt.Fprintf(table, "Go handler, whole attempt\t%s\t-\t-\t%.2f x\t1.50 x\t%s\n", duration(call), attempt/call, judge(attempt/call <= 1.5))
+	fmt.Fprintf(table, "Go handler, whole attempt\t%s\t-\t-\t%.2f x\t1.50 x\t%s\n", duration(call), attempt/call, judge(attempt <= 1.5*call, false))
 	if err := table.Flush(); err != nil {
 		b.Fatal(err)
 	}
@@ -142,18 +142,19 @@ func (s *samples) row(out io.Writer) {
 	limit, verdict := "-", "-"
 	if s.most > 0 {
 		limit = fmt.Sprintf("%.2f x", s.most)
-		verdict = judge(ratio <= s.most)
-		if ratio > s.most && least <= s.most {
-			verdict = "met by minima only"
-		}
+		verdict = judge(ratio <= s.most, least <= s.most)
 	}
 	fmt.Fprintf(out, "%s\t%s\t%s %.2f x\t%s %.2f x\t%.2f x\t%s\t%s\n", s.name, duration(median(s.took[bare])),
 		duration(median(s.took[metered])), ratio, duration(median(s.took[closing])), s.ratio(closing), least, limit, verdict)
 }
 
-func judge(met bool) string {
-	if met {
+// judge words a verdict. Minima are the better witness on a busy machine, medians the stricter one.
+func judge(byMedian, byMinimum bool) string {
+	switch {
+	case byMedian:
 		return "met"
+	case byMinimum:
+		return "met by minima only"
 	}
 	return "MISSED"
 }

@@ -54,19 +54,27 @@ func loadAs(t testing.TB, m mode, wasm []byte, opts Options) *Plugin {
 
 // caller calls exports of one instance directly, with all that its mode does for a call.
 type caller struct {
-	t    testing.TB
-	in   *instance
-	mode mode
+	t      testing.TB
+	plugin *Plugin
+	in     *instance
+	mode   mode
 }
 
 func newCaller(t testing.TB, m mode, wasm []byte) *caller {
 	t.Helper()
-	in, err := loadAs(t, m, wasm, Options{}).instantiate(t.Context(), nil, 0, nil)
+	p := loadAs(t, m, wasm, Options{})
+	return &caller{t, p, instantiated(t, p), m}
+}
+
+// instantiated is an instance of p that the end of the test closes.
+func instantiated(t testing.TB, p *Plugin) *instance {
+	t.Helper()
+	in, err := p.instantiate(context.Background(), nil, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(in.close)
-	return &caller{t, in, m}
+	return in
 }
 
 // call calls an export n times with one argument, which functions without parameters ignore. It returns the last result.

@@ -37,48 +37,91 @@ var endless = []struct {
 // endlessLimits lets a guest make host calls until its deadline.
 func endlessLimits(d time.Duration) Limits { return Limits{Time: d, HostCalls: 1 << 40} }
 
+// stopRow is one row of the table: times in nanoseconds, and what their median may be; 0: it is there for comparison.
+type stopRow struct {
+	name string
+	took []float64
+	most time.Duration
+}
+
 // BenchmarkStops measures when guests are stopped that would never end, and how long a garbage collection of the host
-// waits for them, and prints a table. Run it with -benchtime 25x: one round an iteration.
+// takes beside them, and prints a table. Run it with -benchtime 25x: one round an iteration.
 func BenchmarkStops(b *testing.B) {
-	const limit, crowdLimit, crowdMost, pauseMost = 50 * time.Millisecond, 200 * time.Millisecond, 300 * time.Millisecond, 10 * time.Millisecond
-	plugins := make(map[string]*Plugin)
-	crowds, spins := make(map[string]*Plugin), make(map[string]*Plugin)
-	for _, language := range []string{"c", "go"} {
-		plugins[language] = load(b, benchGuest(b, language), Options{Limits: endlessLimits(limit)})
-		crowds[language] = load(b, benchGuest(b, language), Options{Limits: endlessLimits(crowdLimit)})
-		spins[language] = load(b, benchGuest(b, language), Options{})
+	const rounds = 5 // of garbage collections with a small heap, before the Go guest is there
+	rows := []*stopRow{
+		{"runtime.GC() alone, for comparison", nil, 0},
+		{"runtime.GC() beside 2 C spins", nil, 10 * time.Millisecond},
+		{"native Go until 50 ms have passed, for comparison", nil, 0},
 	}
-	stops := make([][]float64, len(endless))
-	crowd := make(map[string][]float64)
-	pauses := make(map[string][]float64)
+	alone, beside, native := rows[0], rows[1], rows[2]
+	spins := load(b, benchGuest(b, "c"), Options{})
+	for range rounds {
+		alone.took = append(alone.took, collected(b, spins, 0)...)
+		beside.took = append(beside.took, collected(b, spins, 2)...)
+	}
+	single, singles := singleStops(b)
+	crowd, crowds := crowdStops(b)
 	for b.Loop() {
-		for i, e := range endless {
-			stops[i] = append(stops[i], stopped(b, plugins[e.language], e.body))
-		}
-		for language, p := range crowds {
-			crowd[language] = append(crowd[language], crowdStopped(b, p, 16))
-			pauses[language] = append(pauses[language], collected(b, spins[language], 2)...)
-		}
+		native.took = append(native.took, nativeSpin(50*time.Millisecond))
+		single()
+		crowd()
 	}
 	b.ReportMetric(0, "ns/op")
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "\nstop (%d interleaved rounds)\tmedian\tleast\tgreatest\tmedian at most\tverdict\n", len(stops[0]))
-	for i, e := range endless {
-		printStops(table, e.name+", limit 50 ms", stops[i], e.most)
-	}
-	for _, c := range []struct{ language, name string }{{"c", "C"}, {"go", "Go"}} {
-		printStops(table, fmt.Sprintf("last of 16 %s spins at once, limit 200 ms", c.name), crowd[c.language], crowdMost)
-		printStops(table, fmt.Sprintf("runtime.GC() beside 2 %s spins", c.name), pauses[c.language], pauseMost)
+	fmt.Fprintf(table, "\nstop (%d interleaved rounds)\tmedian\tleast\tgreatest\tmedian at most\tverdict\n", len(native.took))
+	for _, r := range slices.Concat(rows, singles, crowds) {
+		r.print(table)
 	}
 	if err := table.Flush(); err != nil {
 		b.Fatal(err)
 	}
 }
 
-func printStops(table *tabwriter.Writer, name string, took []float64, most time.Duration) {
-	m := median(took)
-	fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%v\t%s\n", name, duration(m), duration(slices.Min(took)), duration(slices.Max(took)),
-		most, judge(m <= float64(most)))
+// singleStops measures each endless guest alone, with a limit of 50 ms.
+func singleStops(b *testing.B) (round func(), rows []*stopRow) {
+	plugins := make(map[string]*Plugin)
+	for _, e := range endless {
+		if plugins[e.language] == nil {
+			plugins[e.language] = load(b, benchGuest(b, e.language), Options{Limits: endlessLimits(50 * time.Millisecond)})
+		}
+		rows = append(rows, &stopRow{name: e.name + ", limit 50 ms", most: e.most})
+	}
+	return func() {
+		for i, e := range endless {
+			rows[i].took = append(rows[i].took, stopped(b, plugins[e.language], e.body))
+		}
+	}, rows
+}
+
+// crowdStops measures 16 guests at once, with a limit of 200 ms.
+func crowdStops(b *testing.B) (round func(), rows []*stopRow) {
+	var plugins []*Plugin
+	for _, language := range []string{"c", "go"} {
+		plugins = append(plugins, load(b, benchGuest(b, language), Options{Limits: endlessLimits(200 * time.Millisecond)}))
+		rows = append(rows, &stopRow{name: "last of 16 spins at once, " + language + ", limit 200 ms", most: 300 * time.Millisecond})
+	}
+	return func() {
+		for i, p := range plugins {
+			rows[i].took = append(rows[i].took, crowdStopped(b, p, 16))
+		}
+	}, rows
+}
+
+func (r *stopRow) print(table *tabwriter.Writer) {
+	m := median(r.took)
+	limit, verdict := "-", "-"
+	if r.most > 0 {
+		limit, verdict = r.most.String(), judge(m <= float64(r.most), slices.Min(r.took) <= float64(r.most))
+	}
+	fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.name, duration(m), duration(slices.Min(r.took)), duration(slices.Max(r.took)), limit, verdict)
+}
+
+// nativeSpin is how long a loop runs that looks at the clock until d has passed: it says how much the machine takes away.
+func nativeSpin(d time.Duration) float64 {
+	start := time.Now()
+	for time.Since(start) < d {
+	}
+	return float64(time.Since(start))
 }
 
 // stopped runs an attempt that must be stopped, and returns how long it ran.

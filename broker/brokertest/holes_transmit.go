@@ -15,6 +15,8 @@ var transmitHoles = []test{
 	{"TestH14_a_plain_message_is_not_doubled_after_hours", holePlainTwice},
 	{"TestH15_a_resend_does_not_revive_a_conversation", holeRevive},
 	{"TestH16_a_late_write_delivers_nothing_that_was_delivered", holeLateWrite},
+	{"TestH16_a_late_write_delivers_nothing_that_was_given_up", holeZombie},
+	{"TestH17_a_transmitter_that_dies_giving_up_loses_nothing", holeGiveUpDies},
 }
 
 func holeOvertake(s *stage) {
@@ -176,4 +178,83 @@ func holeLateWrite(s *stage) {
 		}
 	}
 	s.t.Fatalf("one pass of housekeeping makes more than 100 calls")
+}
+
+// sendToSink leaves one message named id in transmission from plainQueue to sinkQueue, which is off.
+func (s *stage) sendToSink(id string) {
+	s.t.Helper()
+	s.status(sinkQueue, broker.QueueOff)
+	s.send(plainQueue, "p")
+	w := s.open(plainQueue, 1)
+	w.commit(w.one("p"), sendTo(sinkQueue, id))
+	w.close()
+	s.h.Advance(65 * time.Second)
+}
+
+// giveUp deletes the target queue, and the other client's housekeeping gives up what was on the way to it.
+func (s *stage) giveUp() {
+	s.t.Helper()
+	if err := s.h.Broker.DeleteQueue(s.ctx, sinkQueue); err != nil {
+		s.t.Fatalf("delete: %v", err)
+	}
+	s.until("given up", func() bool {
+		s.h.Advance(65 * time.Second)
+		if _, err := s.h.Peer.Keep(s.ctx); err != nil {
+			s.t.Fatalf("keep: %v", err)
+		}
+		return s.queue(plainQueue).Counts.Transmission == 0
+	})
+}
+
+// remake makes the sink queue anew.
+func (s *stage) remake() {
+	s.t.Helper()
+	s.apply(broker.Definitions{Queues: []broker.QueueSettings{atOnce(broker.DefaultQueue(sinkQueue, false))}})
+}
+
+// copies is how often a message of plainQueue's transmission exists: given up or delivered.
+func (s *stage) copies(id string) int {
+	s.t.Helper()
+	n := 0
+	for _, q := range []string{plainQueue, sinkQueue} {
+		for _, m := range s.snapshot(q).Messages {
+			if m.MessageID == id {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func holeZombie(s *stage) {
+	for k := range 100 {
+		id := fmt.Sprint("k", k)
+		s.sendToSink(id)
+		deliver := s.h.HoldCall(k)
+		_, _ = s.h.Broker.Keep(s.ctx) // this transmitter stalls in its k-th call
+		s.h.Calm()
+		s.giveUp()
+		s.remake()
+		late := deliver()
+		s.equal(fmt.Sprint("copies after the late call ", k), s.copies(id), 1)
+		if !late {
+			return
+		}
+	}
+	s.t.Fatalf("one pass of housekeeping makes more than 100 calls")
+}
+
+func holeGiveUpDies(s *stage) {
+	faultyCalls(s, func(k int, keep func()) {
+		id := fmt.Sprint("k", k)
+		s.sendToSink(id)
+		if err := s.h.Broker.DeleteQueue(s.ctx, sinkQueue); err != nil {
+			s.t.Fatalf("delete: %v", err)
+		}
+		s.h.LoseCall(k, 100)
+		keep()
+		s.remake()
+		s.transmitAll(plainQueue)
+		s.equal(fmt.Sprint("copies after a death at call ", k), s.copies(id), 1)
+	})
 }

@@ -17,6 +17,7 @@ type turnCall struct {
 	plain, refs, groups, dc, att, sys, hot []any
 	effects, others                        []any
 	neffects, nothers, bytes               int
+	lanes, several                         bool  // some ref is of another lane than 5; some group has several refs
 	order                                  []int // settlement index of unit 1, 2, … as the script numbers them
 }
 
@@ -48,14 +49,31 @@ func (r *reader) turnArgs(ctx context.Context, req broker.TurnRequest, settle []
 	}
 	free, empty := openSlots(req, closed)
 	args := make([]any, 0, 22+len(free)+len(c.plain)+len(c.refs)+len(c.groups)+len(c.dc)+len(c.att)+len(c.sys)+len(c.effects)+len(c.others))
-	args = append(args, r.name, r.b.now(), r.lease.Milliseconds(), r.flags, max(1, req.Top), len(free), empty, win.String(),
-		escape(r.b.ns), c.bytes, len(c.plain), len(c.refs), len(c.groups)/2, len(c.dc), len(c.att), len(c.sys), len(c.hot), c.neffects,
+	ngroups := len(c.groups) / 2
+	args = append(args, r.name, r.b.now(), r.lease.Milliseconds(), r.flags+c.flags(), max(1, req.Top), len(free), empty, win.String(),
+		escape(r.b.ns), c.bytes, len(c.plain), len(c.refs), ngroups, len(c.dc), len(c.att), len(c.sys), len(c.hot), c.neffects,
 		c.nothers, "", "", r.callNumber())
 	args = append(args, free...)
 	for _, v := range [][]any{c.plain, c.refs, c.groups, c.dc, c.att, c.sys, c.hot, c.effects, c.others} {
 		args = append(args, v...)
 	}
 	return args, c.order, nil
+}
+
+// flags tells the script which shortcuts the vectors allow, and gives the groups the form that goes with them.
+func (c *turnCall) flags() string {
+	f := ""
+	if !c.lanes {
+		f = "l"
+	}
+	if !c.several {
+		f += "o"
+		for i := range len(c.groups) / 2 {
+			c.groups[i] = c.groups[2*i]
+		}
+		c.groups = c.groups[:len(c.groups)/2]
+	}
+	return f
 }
 
 // openSlots drops slots that an uncertain unit has for itself.
@@ -89,6 +107,7 @@ func (r *reader) addCommits(ctx context.Context, c *turnCall, settle []broker.Se
 		c.bytes += h.bytes
 		if grouped {
 			c.groups = append(c.groups, s.Unit.Group, len(s.Unit.Messages))
+			c.several = c.several || len(s.Unit.Messages) > 1
 			if r.runs[s.Unit.Group] >= hotRun {
 				c.hot = append(c.hot, s.Unit.Group)
 			}
@@ -106,6 +125,7 @@ func (r *reader) addCommits(ctx context.Context, c *turnCall, settle []broker.Se
 }
 
 func (c *turnCall) addMessage(m *broker.Message, atts, grouped bool) {
+	c.lanes = c.lanes || strings.IndexByte(m.Ref, '/') >= 0
 	if !grouped {
 		c.plain = append(c.plain, m.Ref)
 	} else {

@@ -3,7 +3,8 @@
 -- KEYS 1: meta of the queue or sub-queue. All other keys are derived from its prefix and share its slot; direct writes to other
 --   queues happen on servers that are no cluster only.
 -- ARGV 1: reader  2: now in ms, '' for the server's  3: lease ms  4: flags: n register the reader, d direct writes, s fetch
---   state, w leave the asleep mark alone, r stop after settling, f forget the reader when it holds nothing  5: TOP
+--   state, w leave the asleep mark alone, r stop after settling, f forget the reader when it holds nothing, l all refs are of
+--   lane 5, o every group has one ref and stands alone in its vector  5: TOP
 --   6: number of free slots  7: of these, empty ones  8: record of units still held after this call  9: namespace
 --   10: bytes of committed bodies  11: plain refs committed  12: group refs committed  13: groups committed
 --   14: dc pairs  15: att fields to drop  16: handles of system messages committed  17: hot groups (no hand-over)
@@ -39,7 +40,8 @@ local A = {nfree = tonumber(ARGV[6]), nplain = tonumber(ARGV[11]), nrefs = tonum
 A.plain = A.free + A.nfree
 A.refs = A.plain + A.nplain
 A.groups = A.refs + A.nrefs
-A.dc = A.groups + 2 * A.ngroups
+local single = has('o')
+A.dc = A.groups + (single and A.ngroups or 2 * A.ngroups)
 A.att = A.dc + A.ndc
 A.sys = A.att + A.natt
 A.hot = A.sys + A.nsys
@@ -50,11 +52,21 @@ local X = {ns = ARGV[9], direct = c.direct, now = now, sh = {}}
 
 -- look reads the locks of the groups that settle and checks every effect. Nothing is written before.
 local function look()
-  local own, lost = {}, {}
-  for i = 1, A.ngroups do
-    groups[i] = ARGV[A.groups + 2 * i - 2]
-    gn[i] = tonumber(ARGV[A.groups + 2 * i - 1])
-    own[A.nplain + i] = groups[i]
+  local own, lost, np = {}, {}, A.nplain
+  if single then
+    local at = A.groups - 1
+    for i = 1, A.ngroups do
+      local g = ARGV[at + i]
+      groups[i] = g
+      gn[i] = 1
+      own[np + i] = g
+    end
+  else
+    for i = 1, A.ngroups do
+      groups[i] = ARGV[A.groups + 2 * i - 2]
+      gn[i] = tonumber(ARGV[A.groups + 2 * i - 1])
+      own[np + i] = groups[i]
+    end
   end
   for i = 1, A.ngroups, 4000 do
     local v = call('HMGET', P .. 'lock', unpack(groups, i, math.min(i + 3999, A.ngroups)))
@@ -79,7 +91,11 @@ end
 -- commit_fast consumes everything straight from ARGV: no unit is refused.
 local function commit_fast()
   if c.retention and A.nrefs > 0 then retain_received(c, now, ARGV, A.refs, A.refs + A.nrefs - 1) end
-  consume(c, ARGV, A.plain, A.plain + A.nplain + A.nrefs - 1)
+  if has('l') then
+    consume_range(c, A.plain, A.plain + A.nplain + A.nrefs - 1)
+  else
+    consume(c, ARGV, A.plain, A.plain + A.nplain + A.nrefs - 1)
+  end
   for i = A.dc, A.dc + A.ndc - 1, 4000 do call('HSET', P .. 'dc', unpack(ARGV, i, math.min(i + 3999, A.dc + A.ndc - 1))) end
   for i = A.att, A.att + A.natt - 1, 4000 do call('HDEL', P .. 'att', unpack(ARGV, i, math.min(i + 3999, A.att + A.natt - 1))) end
   for i = A.sys, A.sys + A.nsys - 1 do

@@ -138,6 +138,7 @@ local function fail(c, now, g, refs, why, ask, rnd, counted, died)
     end
   end
   if #sets > 0 then hset(c.P .. 'att', sets, #sets) end
+  if g ~= '' then keep = collapse(c, keep) end
   if trip then
     local f = fields(trip.h)
     trip.owner = f[1] or ''

@@ -6,7 +6,7 @@ local floor = math.floor
 -- Defined in later parts of the library, used in earlier ones.
 local conv_get, after_bury, drop_waiting, forget_retained, notify
 
-local the_time = 0
+local the_time, the_time_text = 0, '0'
 local function clock(override)
   if override ~= '' then
     the_time = tonumber(override)
@@ -14,6 +14,7 @@ local function clock(override)
     local t = call('TIME')
     the_time = tonumber(t[1]) * 1000 + floor(tonumber(t[2]) / 1000)
   end
+  the_time_text = fmt('%d', the_time)
   return the_time
 end
 

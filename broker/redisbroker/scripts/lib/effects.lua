@@ -46,10 +46,20 @@ function check.S(c, X, own, h)
   if c.retention and not can_send(c) then return '9618' end
   s.st = 'CO'
 end
-function check.Q(c, X, own, q)
+-- queue_ctx is the context of another queue by name: nil when it is out of reach of this script, false when there is none.
+local queue_ctxs = {}
+local function queue_ctx(c, X, q)
+  local t = queue_ctxs[q]
+  if t ~= nil then return t end
   local P = '{' .. X.ns .. '/' .. q .. '}:'
   if P ~= c.P and not X.direct then return nil end
-  if not open(P) then return 'MessagingEntityNotFound' end
+  t = P == c.P and c or open(P)
+  queue_ctxs[q] = t
+  return t
+end
+
+function check.Q(c, X, own, q)
+  if queue_ctx(c, X, q) == false then return 'MessagingEntityNotFound' end
 end
 function check.B(c, X, own, h, from, to, contract, group)
   if call('HEXISTS', c.P .. 'svc', from) == 0 then return '8423' end
@@ -171,8 +181,7 @@ function apply.S(c, X, h, rest, body, code, text)
   return send_on(c, X.now, X.ns, X.direct, h, conv, 'S', rest, body, code, text)
 end
 function apply.Q(c, X, q, owner, ttl, delay, rest, body)
-  local P = '{' .. X.ns .. '/' .. q .. '}:'
-  local t = (P == c.P and c) or (X.direct and open(P))
+  local t = queue_ctx(c, X, q)
   if t and can_send(t) then
     if delay ~= '' then
       append_scheduled(t, X.now + tonumber(delay), owner, ttl, rest, body)

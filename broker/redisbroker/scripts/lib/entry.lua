@@ -50,6 +50,18 @@ local function consume(c, t, i, j)
   c.dirty = true
 end
 
+-- consume_range is consume for a range of ARGV whose refs are all of lane 5 (flag l): no table is built.
+local function consume_range(c, i, j)
+  local key = c.P .. 's:5'
+  for k = i, j, 4000 do
+    local e = math.min(k + 3999, j)
+    call('XACK', key, 'w', unpack(ARGV, k, e))
+    call('XDEL', key, unpack(ARGV, k, e))
+    if c.kind ~= 'q' then call('ZREM', c.P .. 'ix', unpack(ARGV, k, e)) end
+  end
+  if i <= j then c.dirty = true end
+end
+
 -- rename gives entries to another consumer name without counting a delivery (M4).
 local function rename(c, t, i, j, name)
   bylane(c, t, i, j, function(key, ids, n)
@@ -144,9 +156,9 @@ local function append_plain(c, now, owner, ttl, rest, body)
     exp = int(now + t)
     if not c.ttlf then call('HSET', c.P .. 'meta', 'ttlf', '1'); c.ttlf = '1' end
   end
-  local id = put(c, '5', owner .. '|' .. int(#body) .. '||' .. exp .. '|' .. int(now) .. '|S|' .. rest, body)
+  local id = put(c, '5', owner .. '|' .. int(#body) .. '||' .. exp .. '|' .. the_time_text .. '|S|' .. rest, body)
   c.ready = c.ready + 1
-  wake(c)
+  if c.asleep then wake(c) end
   return id
 end
 

@@ -122,10 +122,37 @@ local function back_plain(c, refs)
   wake(c)
 end
 
+-- collapse drops timers that come back while another of the same conversation waits: two that nobody received are one (SM-11).
+-- Returns the refs that are left.
+local function collapse(c, refs)
+  local left = {}
+  for _, r in ipairs(refs) do
+    local drop = false
+    if list_of(r) == 't' then
+      local head = read(c, r)
+      local owner = head and sub(head, 1, find(head, '|', 1, true) - 1)
+      local conv = owner and conv_get(c, owner)
+      if conv then
+        drop = conv.tp > 0
+        if drop then conv.w = conv.w - 1 else conv.tp = 1 end
+        c.cvd[owner] = true
+      end
+    end
+    if drop then
+      consume(c, {r}, 1, 1)
+      call('HDEL', c.P .. 'att', r, 'e' .. r)
+    else
+      left[#left + 1] = r
+    end
+  end
+  return left
+end
+
 -- back puts one unit back uncounted: its entries wait at the front, its group is released.
 local function back(c, g, refs)
-  c.ready = c.ready + #refs
   c.locked = c.locked - #refs
+  if g ~= '' then refs = collapse(c, refs) end
+  c.ready = c.ready + #refs
   c.dirty = true
   if g == '' then
     back_plain(c, refs)

@@ -61,6 +61,18 @@ end
 
 local function left(H) return H.n - H.used end
 
+-- emit_state writes the state of a group behind its unit.
+local function emit_state(H, g)
+  local out, no = H.out, H.no
+  local st = g ~= '' and call('HGETALL', H.c.P .. 'st:' .. g) or {}
+  no = no + 1; out[no] = int(#st / 2)
+  for i = 1, #st, 2 do
+    out[no + 1] = st[i]; out[no + 2] = int(#st[i + 1]); out[no + 3] = st[i + 1]
+    no = no + 3
+  end
+  H.no = no
+end
+
 -- emit writes one unit to the reply: slot, number of messages, group; then for each message ref, counts, state, header, body;
 -- then the group's state.
 local function emit(H, s, g, items)
@@ -80,17 +92,23 @@ local function emit(H, s, g, items)
   end
   w[nw + 1] = ' '; w[nw + 2] = g; w[nw + 3] = '\n'
   H.nw = nw + 3
-  if H.state then
-    local st = g ~= '' and call('HGETALL', H.c.P .. 'st:' .. g) or {}
-    no = no + 1; out[no] = int(#st / 2)
-    for i = 1, #st, 2 do
-      out[no + 1] = st[i]; out[no + 2] = int(#st[i + 1]); out[no + 3] = st[i + 1]
-      no = no + 3
-    end
-  end
   H.no = no
+  if H.state then emit_state(H, g) end
   H.units = H.units + 1
   H.msgs = H.msgs + n
+end
+
+-- emit_one is emit for a unit of one message, without a table for it.
+local function emit_one(H, s, g, ref, state, h, b)
+  local out, no, w, nw = H.out, H.no, H.win, H.nw
+  out[no + 1] = s; out[no + 2] = '1'; out[no + 3] = g; out[no + 4] = ref
+  out[no + 5] = ''; out[no + 6] = state or ''; out[no + 7] = h; out[no + 8] = b
+  H.no = no + 8
+  w[nw + 1] = s; w[nw + 2] = ' '; w[nw + 3] = ref; w[nw + 4] = ' '; w[nw + 5] = g; w[nw + 6] = '\n'
+  H.nw = nw + 6
+  if H.state then emit_state(H, g) end
+  H.units = H.units + 1
+  H.msgs = H.msgs + 1
 end
 
 -- keep holds a unit of a group back until the lanes were read: entries read in the same call may join it while its backlog is

@@ -27,47 +27,78 @@ const sdkModule = "parley"
 // goVersion is the language version of the SDK.
 const goVersion = "1.24"
 
-// Build compiles the main package in dir to the WebAssembly module out. The same sources and toolchain give the same
-// bytes. An error of the compiler is returned with the compiler's own words; ErrNoToolchain when there is no go command.
-func Build(ctx context.Context, dir, out string) error {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return fmt.Errorf("build plugin: %w", err)
-	}
-	if out, err = filepath.Abs(out); err != nil {
-		return fmt.Errorf("build plugin: %w", err)
-	}
-	if err := checkFolder(dir); err != nil {
-		return err
-	}
-	temp, err := os.MkdirTemp("", "parley-build-")
-	if err != nil {
-		return fmt.Errorf("build plugin: %w", err)
-	}
-	defer os.RemoveAll(temp)
-	flags, err := prepare(ctx, dir, temp)
-	if err != nil {
-		return fmt.Errorf("build plugin %s: %w", dir, err)
-	}
-	return compile(ctx, dir, out, flags)
-}
-
 // ErrNoToolchain is returned when no go command is on PATH.
 var ErrNoToolchain = errors.New("there is no go command on PATH: install Go, or give the compiled .wasm file")
 
-func checkFolder(dir string) error {
-	st, err := os.Stat(dir)
-	switch {
-	case err != nil:
-		return fmt.Errorf("build plugin: %w", err)
-	case !st.IsDir():
-		return fmt.Errorf("build plugin: %s is no folder: give the folder of a Go main package", dir)
+// Build compiles the main package in dir to the WebAssembly module out, which appears complete or not at all. For errors
+// see Compile.
+func Build(ctx context.Context, dir, out string) error {
+	wasm, err := Compile(ctx, dir)
+	if err != nil {
+		return err
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil || len(files) == 0 {
-		return fmt.Errorf("build plugin: %s holds no Go files: give the folder of a Go main package", dir)
+	if err := replace(out, wasm); err != nil {
+		return fmt.Errorf("%s cannot be written: %w", out, err)
 	}
 	return nil
+}
+
+// Compile compiles the main package in dir to a WebAssembly module. The same sources and toolchain give the same bytes. An
+// error of the compiler is returned with the first of the compiler's own words, on one line; ErrNoToolchain when there is
+// no go command.
+func Compile(ctx context.Context, dir string) ([]byte, error) {
+	root, err := folder(dir)
+	if err != nil {
+		return nil, err
+	}
+	temp, err := os.MkdirTemp("", "parley-build-")
+	if err != nil {
+		return nil, fmt.Errorf("temporary folder: %w", err)
+	}
+	defer os.RemoveAll(temp)
+	flags, err := prepare(ctx, root, temp)
+	if err != nil {
+		return nil, fmt.Errorf("go.mod of plugin folder %s: %w", dir, err)
+	}
+	out := filepath.Join(temp, "plugin.wasm")
+	if err := compile(ctx, root, out, flags); err != nil {
+		return nil, fmt.Errorf("plugin folder %s does not compile: %w", dir, err)
+	}
+	return os.ReadFile(out)
+}
+
+// folder is the real path of dir, by which the toolchain tells modules.
+func folder(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("plugin folder %s: %w", dir, err)
+	}
+	root, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return "", fmt.Errorf("plugin folder %s: it does not exist", dir)
+	}
+	if st, err := os.Stat(root); err != nil || !st.IsDir() {
+		return "", fmt.Errorf("plugin folder %s: it is no folder", dir)
+	}
+	if files, err := filepath.Glob(filepath.Join(root, "*.go")); err != nil || len(files) == 0 {
+		return "", fmt.Errorf("plugin folder %s: it holds no Go files: give the folder of a Go main package", dir)
+	}
+	return root, nil
+}
+
+// replace writes a file so that nobody ever sees half of it.
+func replace(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".parley-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone when it was renamed
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
 }
 
 // compile runs the Go toolchain in dir. Symbol tables stay out, function names stay in, for the sake of traps.
@@ -84,13 +115,34 @@ func command(ctx context.Context, dir string, args ...string) error {
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	err := cmd.Run()
-	if errors.Is(err, exec.ErrNotFound) {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, exec.ErrNotFound):
 		return ErrNoToolchain
+	case ctx.Err() != nil:
+		return ctx.Err()
 	}
-	if err != nil {
-		return fmt.Errorf("go %s: %w\n%s", args[0], err, bytes.TrimSpace(said.Bytes()))
+	return errors.New(firstLines(said.String(), err))
+}
+
+// shownLines is how much of the compiler's complaint an error of one line can hold.
+const shownLines = 4
+
+func firstLines(said string, err error) string {
+	var lines []string
+	for line := range strings.Lines(said) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			lines = append(lines, line)
+		}
 	}
-	return nil
+	if len(lines) == 0 {
+		return err.Error()
+	}
+	if more := len(lines) - shownLines; more > 0 {
+		lines = append(lines[:shownLines], fmt.Sprintf("and %d lines more", more))
+	}
+	return strings.Join(lines, "; ")
 }
 
 // prepare returns the flags to build the package in dir with. Everything it writes lies in temp.

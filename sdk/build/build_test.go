@@ -23,11 +23,11 @@ const extra = `package main
 func extra() []byte { return []byte("extra") }
 `
 
-// folder writes files to a folder outside of this module.
-func folder(t *testing.T, files map[string]string) string {
+// files writes files to a folder outside of this module.
+func files(t *testing.T, texts map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range files {
+	for name, text := range texts {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -54,17 +54,18 @@ func build(t *testing.T, dir string) []byte {
 // TestOutside: a folder outside of this module is built with the embedded SDK, with or without a go.mod, always to the
 // same bytes, and is left as it was.
 func TestOutside(t *testing.T) {
-	loose := folder(t, map[string]string{"main.go": source, "extra.go": extra})
-	if !bytes.Equal(build(t, loose), build(t, folder(t, map[string]string{"main.go": source, "extra.go": extra}))) {
+	loose := files(t, map[string]string{"main.go": source, "extra.go": extra})
+	if !bytes.Equal(build(t, loose), build(t, files(t, map[string]string{"main.go": source, "extra.go": extra}))) {
 		t.Error("the same sources in two folders give different bytes")
 	}
 	const mod = "module example.com/stock\n\ngo 1.24\n"
-	module := folder(t, map[string]string{"main.go": source, "extra.go": extra, "go.mod": mod})
+	module := files(t, map[string]string{"main.go": source, "extra.go": extra, "go.mod": mod, "go.work": "nonsense\n"})
 	build(t, module)
+	build(t, files(t, map[string]string{"main.go": source, "extra.go": extra, "go.mod": mod + "\nrequire parley v0.0.0\n"}))
 	if text, err := os.ReadFile(filepath.Join(module, "go.mod")); err != nil || string(text) != mod {
 		t.Errorf("go.mod was changed: %q, %v", text, err)
 	}
-	for dir, want := range map[string]int{loose: 2, module: 3} {
+	for dir, want := range map[string]int{loose: 2, module: 4} {
 		if entries, err := os.ReadDir(dir); err != nil || len(entries) != want {
 			t.Errorf("%s holds %v, %v", dir, entries, err)
 		}
@@ -77,7 +78,7 @@ func TestOwnReplace(t *testing.T) {
 	if err := writeSDK(own, own, make(map[string]string)); err != nil {
 		t.Fatal(err)
 	}
-	build(t, folder(t, map[string]string{
+	build(t, files(t, map[string]string{
 		"main.go": source, "extra.go": extra,
 		"go.mod": "module example.com/stock\n\ngo 1.26\n\nrequire parley v0.0.0\n\nreplace parley => " + own + "\n",
 	}))
@@ -92,15 +93,15 @@ func TestErrors(t *testing.T) {
 		dir  string
 		want string
 	}{
-		{"missing", filepath.Join(t.TempDir(), "nowhere"), "no such file"},
-		{"a file", "build.go", "is no folder"},
-		{"no Go files", folder(t, map[string]string{"README.md": "x"}), "holds no Go files"},
-		{"compiler error", folder(t, map[string]string{"main.go": source}), "undefined: extra"},
+		{"missing", filepath.Join(t.TempDir(), "nowhere"), "it does not exist"},
+		{"a file", "build.go", "it is no folder"},
+		{"no Go files", files(t, map[string]string{"README.md": "x"}), "holds no Go files"},
+		{"compiler error", files(t, map[string]string{"main.go": source}), "undefined: extra"},
 	} {
 		out := filepath.Join(t.TempDir(), "out.wasm")
 		err := Build(t.Context(), c.dir, out)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want %q on one line", c.name, err, c.want)
 		}
 		if _, err := os.Stat(out); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s: a module was written", c.name)

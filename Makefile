@@ -40,5 +40,8 @@ check: ## all that a change must pass
 bench: tools ## the table of speeds against peers; BENCH passes flags, such as BENCH="-o json"
 	cd bench && go run . $(BENCH)
 
-bench-guest: tools ## the cost of metering a guest
-	go test -run '^$$' -bench . -benchtime 1s ./host/guest/...
+GUEST ?= Metering|Stops|Triage
+ROUNDS ?= 25
+
+bench-guest: ## what metering costs guests and when they are stopped; GUEST=Stops is one table of three, ROUNDS=5 a quick look
+	go test -run '^$$' -bench '^Benchmark($(GUEST))$$' -benchtime $(ROUNDS)x -timeout 30m ./host/guest

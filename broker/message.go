@@ -61,6 +61,7 @@ type Message struct {
 	ScheduledAt    time.Time         // zero unless Status is StatusScheduled
 	DeliveryCount  int               // finished failed deliveries (DC-1); +1 where the documents show it so
 	PoisonCount    int               // consecutive rollbacks (PM-5)
+	LastError      string            // "<OutcomeReason>: text" of the last failed attempt; only Peek and InspectDialog fill it in
 	Properties     map[string]string // the sender's own, trace context included; nil when there are none
 	Body           []byte            // opaque; empty and absent are the same (MT-7)
 	Dead           *DeadLetter       // set in a dead-letter queue only

@@ -183,6 +183,24 @@ type DialogVerbs interface {
 	Retainer
 }
 
+// DialogInspector shows a conversation whole, for operators.
+type DialogInspector interface {
+	// InspectDialog returns the side of handle and, when it is known and there, the far side after it, each with up to max of
+	// its messages in each place. It looks without taking, and not at one instant: a busy conversation may move meanwhile.
+	// ErrUnknownConversation.
+	InspectDialog(ctx context.Context, handle string, max int) ([]DialogSide, error)
+}
+
+// DialogSide is one side of a conversation with what waits for it and because of it.
+type DialogSide struct {
+	Endpoint
+	QueueStatus    QueueStatus
+	Messages       []Message // that wait on this side's queue or are in a unit of work, in the order of their numbers
+	Transit        []Message // that were sent from here and wait in the transmission queue, in order
+	TransmitStatus string    // why the transmission to the far service waits; "": it does not, or was not tried yet
+	NextTry        time.Time // of that transmission; zero when nothing waits
+}
+
 // Retainer reads what retention keeps.
 type Retainer interface {
 	// Retained returns the messages kept of the conversation, oldest first (RT): received ones, waiting ones, sent ones. On a

@@ -185,9 +185,9 @@ func (b *Broker) fillPeeked(ctx context.Context, prefix string, msgs []broker.Me
 			handles = append(handles, msgs[i].Conversation)
 		}
 	}
-	atts, err := b.rdb.HMGet(ctx, prefix+"att", refs...).Result()
+	atts, err := b.attempts(ctx, prefix, refs)
 	if err != nil {
-		return b.fault("peek", err)
+		return err
 	}
 	epoch, err := b.rdb.HGet(ctx, prefix+"meta", "epoch").Result()
 	if err != nil && !isNil(err) {
@@ -200,14 +200,27 @@ func (b *Broker) fillPeeked(ctx context.Context, prefix string, msgs []broker.Me
 		}
 	}
 	for i := range msgs {
-		if s, ok := atts[i].(string); ok {
+		if s, ok := atts[2*i].(string); ok {
 			storedCounts(&msgs[i], s, epoch)
+		}
+		if s, ok := atts[2*i+1].(string); ok {
+			msgs[i].LastError = unescape(s)
 		}
 		if e := info[msgs[i].Conversation]; e != nil {
 			msgs[i].Service, msgs[i].FarService, msgs[i].Contract, msgs[i].Priority = e.service, e.far, e.contract, e.priority()
 		}
 	}
 	return nil
+}
+
+// attempts reads the counts and, after each, the last error of refs.
+func (b *Broker) attempts(ctx context.Context, prefix string, refs []string) ([]any, error) {
+	names := make([]string, 0, 2*len(refs))
+	for _, r := range refs {
+		names = append(names, r, "e"+r)
+	}
+	atts, err := b.rdb.HMGet(ctx, prefix+"att", names...).Result()
+	return atts, b.fault("peek", err)
 }
 
 // storedCounts reads delivery,poison,epoch,uncertain as kept in att.

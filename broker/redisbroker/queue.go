@@ -5,6 +5,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -75,15 +76,21 @@ func (b *Broker) transmitInfo(ctx context.Context, p string, txs map[string]stri
 		if err != nil {
 			return nil, b.fault("look at a transmission queue", err)
 		}
-		f := strings.SplitN(v, "|", 3)
-		ti := broker.TransmitInfo{Target: unescape(t), Waiting: n, NextTry: msTime(f[0])}
-		if len(f) == 3 {
-			ti.Status = unescape(f[2])
-		}
+		ti := broker.TransmitInfo{Target: unescape(t), Waiting: n}
+		ti.NextTry, ti.Status = transmitState(v)
 		out = append(out, ti)
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Target < out[j].Target })
 	return out, nil
+}
+
+// transmitState reads next try|refusals|status, as kept in txs.
+func transmitState(v string) (next time.Time, status string) {
+	f := strings.SplitN(v, "|", 3)
+	if len(f) == 3 {
+		status = unescape(f[2])
+	}
+	return msTime(f[0]), status
 }
 
 func num(s string) int64 {

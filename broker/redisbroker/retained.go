@@ -15,7 +15,8 @@ func (b *Broker) Retained(ctx context.Context, handle string) ([]broker.Retained
 		return nil, err
 	}
 	p := b.prefix(q)
-	if _, ok, err := b.endpoint(ctx, q, handle); err != nil || !ok {
+	e, ok, err := b.endpoint(ctx, q, handle)
+	if err != nil || !ok {
 		if err == nil {
 			err = broker.ErrUnknownConversation.With("%s on queue %q", handle, q)
 		}
@@ -32,34 +33,43 @@ func (b *Broker) Retained(ctx context.Context, handle string) ([]broker.Retained
 		m.Status = broker.StatusRetained
 		out = append(out, broker.RetainedMessage{Message: m, RetainedStatus: int(num(f("status")))})
 	}
-	waiting, err := b.waitingOf(ctx, p, handle)
+	waiting, err := b.waitingOf(ctx, p, handle, e.Waiting)
 	if err != nil {
 		return nil, err
 	}
-	out = append(out, waiting...)
+	for _, m := range waiting {
+		out = append(out, broker.RetainedMessage{Message: m, RetainedStatus: 1})
+	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].EnqueuedAt.Before(out[j].EnqueuedAt) })
 	b.fillRetained(ctx, p, handle, out)
 	return out, nil
 }
 
-// waitingOf returns the messages of one conversation that are ready to be received or in a unit of work.
-func (b *Broker) waitingOf(ctx context.Context, prefix, handle string) ([]broker.RetainedMessage, error) {
+// waitingOf returns up to limit messages of one conversation that are ready to be received or in a unit of work. It walks the
+// queue until it has found them.
+func (b *Broker) waitingOf(ctx context.Context, prefix, handle string, limit int64) ([]broker.Message, error) {
 	lanes, err := b.lanes(ctx, prefix)
 	if err != nil {
 		return nil, err
 	}
-	var out []broker.RetainedMessage
+	var out []broker.Message
 	for _, lane := range lanes {
-		for start := "-"; ; {
+		for start := "-"; int64(len(out)) < limit; {
 			x, err := b.rdb.XRangeN(ctx, prefix+"s:"+lane, start, "+", 500).Result()
 			if err != nil {
 				return nil, b.fault("read waiting messages", err)
 			}
+			own := x[:0:0]
 			for _, e := range x {
 				if head, _ := entryFields(e.Values); strings.HasPrefix(head, handle+"|") {
-					out = append(out, broker.RetainedMessage{Message: b.decodeLane(lane, e), RetainedStatus: 1})
+					own = append(own, e)
 				}
 			}
+			found, err := b.peekEntries(ctx, prefix, lane, own)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, found...)
 			if len(x) < 500 {
 				break
 			}

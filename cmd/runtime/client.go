@@ -10,6 +10,8 @@ type client struct {
 	broker.Receiver
 	broker.Peeker
 	broker.Dialogs
+	broker.DialogVerbs
+	broker.DialogInspector
 	dead  broker.DeadLetters
 	admin broker.Admin
 	audit broker.Auditor

@@ -10,18 +10,10 @@ import (
 )
 
 func (a *app) dialogCommand() *cobra.Command {
-	later := func(use, short string) *cobra.Command {
-		cmd := &cobra.Command{Use: use, Short: short + " (not available yet)", Args: cobra.ArbitraryArgs}
-		cmd.FParseErrWhitelist.UnknownFlags = true
-		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return notYet("dialog " + cmd.Name()) }
-		return cmd
-	}
 	return group("dialog", "Hold conversations from the command line",
 		a.dialogBeginCommand(), a.dialogSendCommand(), a.dialogReceiveCommand(), a.dialogEndCommand(),
-		a.dialogListCommand(), a.dialogShowCommand(),
-		later("timer HANDLE", "Set or cancel the timer of a conversation"),
-		later("move HANDLE", "Move a conversation to another group"),
-		later("retained HANDLE", "Show the kept messages of a conversation"),
+		a.dialogTimerCommand(), a.dialogMoveCommand(),
+		a.dialogListCommand(), a.dialogShowCommand(), a.dialogRetainedCommand(),
 	)
 }
 
@@ -99,16 +91,20 @@ func (a *app) dialogReceiveCommand() *cobra.Command {
 	var opt broker.ReceiveOptions
 	var rollback bool
 	cmd := &cobra.Command{
-		Use:   "receive QUEUE",
+		Use:   "receive QUEUE [--handle H | --group G] [--wait D] [--rollback]",
 		Short: "Receive the messages of one conversation group, as one unit of work",
-		Long: `Receive up to --top messages of one conversation group as one unit of work, print them, and commit.
+		Long: `Receive up to --top messages of one conversation group as one unit of work, print them, and commit. QUEUE can be left out with
+--handle.
 
 With --rollback they are put back, which counts as a failed delivery: the fifth in a row may turn the queue off. To look
 without that, use peek.`,
-		Args: exactly("QUEUE"),
-		PreRunE: func(*cobra.Command, []string) error {
+		Args: between(0, "QUEUE"),
+		PreRunE: func(_ *cobra.Command, args []string) error {
 			if opt.Top < 1 {
 				return usage("--top wants a number from 1 on, has %d", opt.Top)
+			}
+			if len(args) == 0 && opt.Conversation == "" {
+				return usage("QUEUE is missing: give it, or --handle")
 			}
 			if opt.Conversation != "" && opt.Group != "" {
 				return usage("both --handle and --group are given: give one")
@@ -116,6 +112,13 @@ without that, use peek.`,
 			return nil
 		},
 		RunE: a.action(func(cmd *cobra.Command, c *client, args []string) error {
+			if len(args) == 0 {
+				e, err := c.Endpoint(cmd.Context(), opt.Conversation)
+				if err != nil {
+					return err
+				}
+				args = []string{e.Queue}
+			}
 			return a.dialogReceive(cmd, c, args[0], opt, rollback)
 		}),
 	}
@@ -191,7 +194,7 @@ func (a *app) dialogEndCommand() *cobra.Command {
 	f.StringVar(&e.Text, "description", "", "the error's text, at most 3,000 characters")
 	f.BoolVar(&e.Cleanup, "cleanup", false, "forget this side; the far side hears nothing")
 	f.BoolVar(&force, "force", false, "with --cleanup: really")
-	wait = 5 * time.Second
+	wait = groupWait
 	f.Var(span{&wait}, "wait", "how long to wait for a reader that holds the conversation group")
 	return cmd
 }
@@ -223,29 +226,4 @@ func (a *app) dialogListCommand() *cobra.Command {
 	cmd.Flags().StringVar(&queue, "queue", "", "only those of this queue")
 	cmd.Flags().StringVar(&state, "state", "", "only those in this state, in two letters")
 	return cmd
-}
-
-func (a *app) dialogShowCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "show HANDLE",
-		Short: "Show one side of a conversation",
-		Args:  exactly("HANDLE"),
-		RunE: a.action(func(cmd *cobra.Command, c *client, args []string) error {
-			e, err := c.Endpoint(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			side := "target"
-			if e.Initiator {
-				side = "initiator"
-			}
-			return a.object(cmd, newEndpointJSON(&e),
-				"handle", e.Handle, "conversation", e.ConversationID, "group", e.Group,
-				"state", string(e.State)+" "+e.State.Description(), "side", side, "queue", e.Queue,
-				"service", e.Service, "far service", e.FarService, "far handle", e.FarHandle, "contract", e.Contract,
-				"priority", e.Priority, "created", e.CreatedAt, "expires", e.ExpiresAt, "closed", e.ClosedAt,
-				"timer due", e.TimerDue, "timer repeats", e.TimerCron, "next send", e.NextSend, "next receive", e.NextReceive,
-				"waiting here", e.Waiting, "in transmission", e.InTransmission)
-		}),
-	}
 }

@@ -34,6 +34,7 @@ type messageJSON struct {
 	ScheduledTime         instant           `json:"scheduled_time"`
 	DeliveryCount         int               `json:"delivery_count"`
 	RollbackCount         int               `json:"rollback_count"`
+	LastError             string            `json:"last_error"` // of the last failed attempt; filled in by peek and deadletter list
 	Properties            map[string]string `json:"properties"`
 	Body                  *string           `json:"body,omitempty"` // absent when it is not UTF-8
 	BodyBase64            string            `json:"body_base64"`
@@ -47,7 +48,6 @@ type deadJSON struct {
 	Description      string  `json:"description"`
 	Source           string  `json:"source"`
 	DeadLetteredTime instant `json:"dead_lettered_time"`
-	LastError        string  `json:"last_error"`
 }
 
 // lockJSON is what a message has more that was received and not settled.
@@ -73,7 +73,7 @@ func newMessageJSON(m *broker.Message) messageJSON {
 		ConversationHandle: m.Conversation, ConversationGroupID: m.Group, MessageSequenceNumber: m.MessageSeq,
 		ServiceName: m.Service, FarServiceName: m.FarService, Contract: m.Contract, Validation: m.Validation,
 		Priority: m.Priority, Status: string(m.Status), EnqueuedTime: instant(m.EnqueuedAt), ExpiresAt: instant(m.ExpiresAt),
-		ScheduledTime: instant(m.ScheduledAt), DeliveryCount: m.DeliveryCount, RollbackCount: m.PoisonCount,
+		ScheduledTime: instant(m.ScheduledAt), DeliveryCount: m.DeliveryCount, RollbackCount: m.PoisonCount, LastError: m.LastError,
 		Properties: m.Properties, BodyBase64: base64.StdEncoding.EncodeToString(m.Body),
 	}
 	if j.Properties == nil {
@@ -84,7 +84,7 @@ func newMessageJSON(m *broker.Message) messageJSON {
 		j.Body = &body
 	}
 	if d := m.Dead; d != nil {
-		j.deadJSON = &deadJSON{d.Reason, d.Description, d.Source, instant(d.At), d.LastError}
+		j.deadJSON, j.LastError = &deadJSON{d.Reason, d.Description, d.Source, instant(d.At)}, d.LastError
 	}
 	return j
 }

@@ -47,6 +47,15 @@ func examples() []any {
 	rate := -1.5
 	return []any{
 		dead, plain, newQueueJSON(&queue), newEndpointJSON(&endpoint),
+		newTimerJSON(&endpoint),
+		retainedJSON{3, plain},
+		newDialogJSON([]broker.DialogSide{
+			{Endpoint: endpoint, QueueStatus: broker.QueueActive, Transit: []broker.Message{{MessageSeq: 2, Status: broker.StatusInTransit}}, TransmitStatus: "off", NextTry: at},
+			{Endpoint: endpoint, QueueStatus: broker.QueueOff, Messages: []broker.Message{{
+				SequenceNumber: 7, DeliveryCount: 5, PoisonCount: 5, LastError: "Trap: unreachable", EnqueuedAt: at,
+				Properties: map[string]string{"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
+			}}},
+		}),
 		eventJSON{broker.Event{ID: "1-0", Type: "queue_disabled", Queue: "inventory", Time: at, Fields: map[string]string{"rollbacks": "5", "type": "x", "message_id": "id-7"}}},
 		receiptJSON{SequenceNumber: 8, MessageID: "id-8"},
 		receiptJSON{SequenceNumber: 8, MessageID: "id-8", Count: 2, Last: 9, DeadLetter: 7},
@@ -61,7 +70,7 @@ func examples() []any {
 		builtJSON{"p.wasm", "00", 8},
 		newInspectJSON(&guest.Info{
 			Digest: "00", Size: 8, Memory: meter.Memory{Min: 1, Max: 2}, Imports: []meter.Import{{Module: "parley_v1", Name: "log", Kind: meter.Func}},
-			Exports: []meter.Export{{Name: "memory", Kind: meter.Mem}}, Limits: guest.DefaultLimits,
+			Exports: []meter.Export{{Name: "memory", Kind: meter.Mem}}, Limits: guest.DefaultLimits, Needs: []guest.Capability{guest.QueuePeek},
 		}),
 	}
 }

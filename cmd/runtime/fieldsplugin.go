@@ -20,6 +20,7 @@ type inspectJSON struct {
 	Imports []importJSON `json:"imports"`
 	Exports []exportJSON `json:"exports"`
 	Limits  limitsJSON   `json:"limits"`
+	Needs   []string     `json:"needs_capabilities"`
 }
 
 type memoryJSON struct {
@@ -55,11 +56,14 @@ func newInspectJSON(i *guest.Info) inspectJSON {
 	j := inspectJSON{
 		SHA256: i.Digest, Bytes: i.Size, Kind: "handler",
 		Memory:  memoryJSON{int64(i.Memory.Min) * wasmPage, int64(i.Memory.Max) * wasmPage},
-		Imports: []importJSON{}, Exports: []exportJSON{},
+		Imports: []importJSON{}, Exports: []exportJSON{}, Needs: []string{},
 		Limits: limitsJSON{
 			i.Limits.Memory, i.Limits.Time.String(), i.Limits.Fuel, i.Limits.Output, i.Limits.Reply, i.Limits.Effects,
 			i.Limits.EffectBytes, i.Limits.HostCalls,
 		},
+	}
+	for _, c := range i.Needs {
+		j.Needs = append(j.Needs, string(c))
 	}
 	if i.Command {
 		j.Kind = "command"

@@ -34,7 +34,7 @@ func (p *messagePrinter) message(m *broker.Message, d *broker.Delivery) {
 	if d != nil {
 		j.lockJSON = &lockJSON{d.Token, instant(d.LockedUntil)}
 	}
-	cells := []any{m.SequenceNumber, string(m.Status), shortType(m.Type), groupOf(m), m.DeliveryCount, m.EnqueuedAt, m.Body}
+	cells := []any{m.SequenceNumber, string(m.Status), shortType(m.Type), groupOf(m), m.DeliveryCount, m.EnqueuedAt, byValidation(m)}
 	if p.dead {
 		dead := broker.DeadLetter{}
 		if m.Dead != nil {

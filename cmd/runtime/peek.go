@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+
 	"github.com/spf13/cobra"
 
 	"parley/broker"
@@ -9,16 +11,29 @@ import (
 func (a *app) peekCommand() *cobra.Command {
 	var from int64
 	var most int
+	var handle string
 	cmd := &cobra.Command{
-		Use:     "peek PATH [--from SEQ] [--max N]",
+		Use:     "peek PATH [--from SEQ] [--max N] [--handle H]",
 		Short:   "Look at messages without taking or counting them",
 		Args:    exactly("PATH"),
 		PreRunE: func(*cobra.Command, []string) error { return positive("--max", most) },
 		RunE: a.action(func(cmd *cobra.Command, c *client, args []string) error {
 			p := a.messageRows(cmd, isDeadLetter(args[0]))
-			err := pages(from, most, func(from int64, n int) ([]broker.Message, error) {
+			shown, look := 0, most
+			if handle != "" {
+				look = math.MaxInt // those of other conversations do not count
+			}
+			err := pages(from, look, func(from int64, n int) ([]broker.Message, error) {
+				if shown == most {
+					return nil, nil
+				}
 				return c.Peek(cmd.Context(), args[0], from, n)
-			}, func(m *broker.Message) { p.message(m, nil) })
+			}, func(m *broker.Message) {
+				if shown < most && (handle == "" || m.Conversation == handle) {
+					p.message(m, nil)
+					shown++
+				}
+			})
 			if err != nil {
 				return err
 			}
@@ -27,6 +42,7 @@ func (a *app) peekCommand() *cobra.Command {
 	}
 	cmd.Flags().Int64Var(&from, "from", 0, "first sequence number to show")
 	cmd.Flags().IntVar(&most, "max", 32, "most messages to show")
+	cmd.Flags().StringVar(&handle, "handle", "", "only messages of this conversation")
 	return cmd
 }
 

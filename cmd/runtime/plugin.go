@@ -118,6 +118,9 @@ func (a *app) inspected(cmd *cobra.Command, info guest.Info) error {
 		"limit output", kib(int64(info.Limits.Output)), "limit effects", info.Limits.Effects,
 		"limit effect bytes", kib(int64(info.Limits.EffectBytes)), "limit host calls", info.Limits.HostCalls,
 	}
+	for _, c := range info.Needs {
+		pairs = append(pairs, "needs capability", string(c))
+	}
 	for _, f := range j.Imports {
 		pairs = append(pairs, "imports", f.Module+"."+f.Name+" "+f.Kind)
 	}
@@ -144,6 +147,9 @@ func fuelText(n uint64) string {
 // guestOptions turns one plugin of the file into what Load takes; what is not stated stays zero, the default there.
 func guestOptions(p *config.Plugin) guest.Options {
 	o := guest.Options{Name: p.Name, Config: p.Config, Instances: guest.Instances(p.Instances)}
+	for _, c := range p.Capabilities {
+		o.Capabilities = append(o.Capabilities, guest.Capability(c))
+	}
 	if p.MaxInvocations != nil {
 		o.MaxInvocations = *p.MaxInvocations
 	}

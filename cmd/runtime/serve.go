@@ -50,6 +50,7 @@ type server struct {
 	opt     connectOptions
 	log     *slog.Logger
 	plugins []host.PluginConfig
+	looks   looks
 }
 
 // run goes through the phases in the order that is promised: nothing is applied before every module has loaded.
@@ -64,6 +65,7 @@ func (s *server) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer c.close()
+	s.looks.through(c)
 	if err := s.queuesExist(ctx, c); err != nil {
 		return err
 	}
@@ -96,7 +98,7 @@ func (s *server) load(ctx context.Context) error {
 			return s.file.Refuse(err, "plugins", i, "source")
 		}
 		o := guestOptions(p)
-		o.CacheDir, o.Log = cache, s.log
+		o.CacheDir, o.Log, o.Peeker, o.Retainer = cache, s.log, &s.looks, &s.looks
 		loaded, err := guest.Load(ctx, code, o)
 		if err != nil {
 			return s.file.Refuse(err, "plugins", i, "source")

@@ -21,6 +21,14 @@ func orForever(d time.Duration) string {
 	return d.String()
 }
 
+// orNever is an instant of which there may be none.
+func orNever(t time.Time) any {
+	if t.IsZero() {
+		return "never"
+	}
+	return t
+}
+
 // bodyText is a whole body for people.
 func bodyText(body []byte) string {
 	if !utf8.Valid(body) {

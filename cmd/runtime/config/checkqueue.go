@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -60,7 +62,18 @@ func (c *checker) plugins() {
 		c.atLeast(p.Top, 1, "plugins", i, "top")
 		c.atLeast(p.MaxInvocations, 1, "plugins", i, "max_invocations")
 		c.oneOf(p.Instances, []string{"pooled", "per_attempt"}, "plugins", i, "instances")
+		for j, k := range p.Capabilities {
+			c.capability(k, "plugins", i, "capabilities", j)
+		}
 		c.limits(i, p.Limits)
+	}
+}
+
+// capability refuses one that is unknown, and an empty one, which oneOf takes for a key that is not stated.
+func (c *checker) capability(name string, path ...any) {
+	known := []string{"queue_peek", "conversation_end", "queue_enable"}
+	if !slices.Contains(known, name) {
+		c.bad(fmt.Sprintf("capabilities wants some of %s, has %q", strings.Join(known, ", "), name), path...)
 	}
 }
 

@@ -127,7 +127,8 @@ type Plugin struct {
 	Instances      string            `yaml:"instances"`         // pooled (the default) or per_attempt
 	MaxInvocations *int              `yaml:"max_invocations"`   // no limit when nil
 	Limits         Limits            `yaml:"limits"`
-	Config         map[string]string `yaml:"config"` // what the plugin reads as its configuration
+	Config         map[string]string `yaml:"config"`       // what the plugin reads as its configuration
+	Capabilities   []string          `yaml:"capabilities"` // what it may do to other queues
 }
 
 // Limits are the limits of a plugin; nil or 0 is the default of package guest.

@@ -49,6 +49,9 @@ type monitor struct {
 	lastErr   string
 	started   time.Time // last reader's start
 	emptied   time.Time // last empty turn
+	warm      bool      // an instance may wait for work
+	idleFrom  time.Time // when the last reader closed that had work
+	handed    int64     // units handed out until then
 }
 
 // plugin is a Runner with its digest, swapped as one.
@@ -59,6 +62,7 @@ type plugin struct {
 
 func newMonitor(h *Host, p *PluginConfig) *monitor {
 	m := &monitor{host: h, name: p.Name, queue: p.Queue, top: p.Top, bare: p.NoState, max: max(p.MaxReaders, 0)}
+	m.warm, m.idleFrom = true, time.Now() // a Runner may start with an instance
 	m.runner.Store(&plugin{runner: p.Runner, digest: p.Runner.Digest()})
 	return m
 }

@@ -78,6 +78,7 @@ const (
 
 // run is the loop of r: one session after another.
 func (r *reader) run() {
+	defer r.m.closed()
 	defer r.m.gone(r)
 	var pauses backoff
 	for r.once(&pauses) {

@@ -123,9 +123,11 @@ func (s *sweeper) once(ctx context.Context, all bool) {
 // takes long, looks for itself.
 func (s *sweeper) idle() []*monitor {
 	idle := make([]*monitor, 0, len(s.h.order))
+	now := time.Now()
 	for _, m := range s.h.order {
 		if m.idle() {
 			delete(s.turns, m)
+			m.cool(now)
 			idle = append(idle, m)
 			continue
 		}

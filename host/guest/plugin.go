@@ -30,7 +30,11 @@ type Plugin struct {
 	finished chan struct{} // closed by the last Run of a closing plugin
 }
 
-var _ host.Runner = (*Plugin)(nil)
+var (
+	_ host.Runner  = (*Plugin)(nil)
+	_ host.Trimmer = (*Plugin)(nil)
+	_ host.Pooled  = (*Plugin)(nil)
+)
 
 // Digest is the sha256 of the module as it was given to Load, in hexadecimal.
 func (p *Plugin) Digest() string { return p.info.Digest }
@@ -99,7 +103,7 @@ func (p *Plugin) signalFinished() {
 	}
 }
 
-// Trim closes idle instances until at most keep are left.
+// Trim closes idle instances until at most keep are left. See host.Trimmer.
 func (p *Plugin) Trim(keep int) {
 	for _, in := range p.pool.trim(keep) {
 		in.close()
@@ -108,6 +112,9 @@ func (p *Plugin) Trim(keep int) {
 		p.spare.free()
 	}
 }
+
+// Instances returns how many instances wait in the pool and how many attempts run. See host.Pooled.
+func (p *Plugin) Instances() (idle, busy int) { return p.pool.size(), int(p.running.Load()) }
 
 // Idle is the number of instances that wait in the pool.
 func (p *Plugin) Idle() int { return p.pool.size() }

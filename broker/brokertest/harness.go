@@ -18,6 +18,7 @@ type Broker interface {
 	broker.Peeker
 	broker.DeadLetters
 	broker.Dialogs
+	broker.DialogVerbs
 	broker.Admin
 	broker.Auditor
 	// Snapshot tells all that is kept about queue. Nothing else runs meanwhile.

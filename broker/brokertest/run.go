@@ -24,7 +24,7 @@ func Run(t *testing.T, open New) {
 	}{
 		{"Guarantees", guarantees},
 		{"Holes", slices.Concat(holes, dialogHoles, wakeHoles, transmitHoles)},
-		{"Rules", slices.Concat(receiveRules, sendRules, poisonRules)},
+		{"Rules", slices.Concat(receiveRules, sendRules, poisonRules, timerRules, lifetimeRules, contractRules)},
 		{"Found", found},
 		{"Cases", slices.Concat(cases, limited)},
 	} {

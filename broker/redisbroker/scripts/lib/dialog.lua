@@ -186,6 +186,9 @@ local function leave(c, h, conv)
   wake(c)
 end
 
+-- over reports that the dialog's lifetime has ended, which is the same on both sides: nothing more is taken (DG-11).
+local function over(m, now) return m.expires ~= '' and tonumber(m.expires) <= now end
+
 -- arrive stores what came from the far side of a conversation at t. m: from, role (of the sender), svc (the sender's), to
 -- (service here), toh (handle here when the sender is the target), contract, expires, seq, k, rest, body, code and text when
 -- the body was found invalid. Answers stored, known, dropped, refused or gap, with a status text.
@@ -204,13 +207,16 @@ local function arrive(t, now, m)
       if sub(ed, 1, 2) == 'DO' and (m.k == 'D' or m.k == 'E') then close_endpoint(t, now, h, ep_get(t, h)) end
       return 'dropped'
     end
+    if over(m, now) then return 'dropped' end
     if m.seq ~= 0 or m.role ~= 'I' then return 'dropped' end
     if call('HEXISTS', t.P .. 'svc', m.to) == 0 then return 'refused', 'the queue ' .. t.name .. ' does not serve ' .. m.to end
     if m.code then return 'bounce' end
     conv = create_endpoint(t, now, h, 'T', m.to, m.svc, m.from, m.contract, m.expires, 'g:' .. h, 'CO',
       lane_for(t, m.contract, m.to, m.svc))
   end
+  if over(m, now) then return 'dropped' end
   if m.k == 'E' then
+    if conv.st == 'ER' then return 'known' end -- one Error each side, whoever made it (SM-11)
     append_system(t, now, h, conv, 'E', m.rest, m.body, int(m.seq))
     return 'stored'
   end

@@ -43,6 +43,7 @@ function check.S(c, X, own, h)
   local s = shadow(X, c, h)
   if not s then return '8426' end
   if s.st ~= 'SO' and s.st ~= 'CO' then return '8429' end
+  if s.expires ~= '' and tonumber(s.expires) <= X.now then return '8429' end -- whoever keeps house has not been there yet
   if c.retention and not can_send(c) then return '9618' end
   s.st = 'CO'
 end

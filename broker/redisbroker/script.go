@@ -20,7 +20,7 @@ var scriptFiles embed.FS
 
 // The scripts by name: one for each atomic transition. Each has one typed wrapper; nothing else calls them.
 var scriptNames = []string{
-	"append", "arrive", "configure", "delete", "due", "purge", "reap", "rearm", "rebuild", "register", "release", "renew",
+	"append", "arrive", "configure", "due", "purge", "reap", "rearm", "rebuild", "register", "release", "renew",
 	"resubmit", "resume", "schedule", "status", "sweep", "turn", "txdone", "txfail", "txhead", "txnow", "work",
 }
 

@@ -1,6 +1,7 @@
 package redisbroker
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -54,6 +55,9 @@ func (p *play) step(look bool, line string, more []string) []string {
 		p.t.Fatalf("%s: %v", line, err)
 	}
 	if !look {
+		if len(reply) > 0 && refusal.MatchString(reply[0]) {
+			p.t.Fatalf("%s: %s", line, reply[0])
+		}
 		return nil
 	}
 	before := p.now
@@ -119,6 +123,7 @@ func invert(m map[string]string) map[string]string {
 }
 
 var (
+	refusal = regexp.MustCompile(`^reply ([A-Z]{3,}|refused)\b`)
 	clockID = regexp.MustCompile(`\b[0-9]{13}-[0-9]+\b`)
 	// Of these streams nothing else names an entry.
 	clockStream = regexp.MustCompile(`^stream .*:(events|archive|rt:.*)$`)
@@ -126,30 +131,41 @@ var (
 	noID = regexp.MustCompile(`(last-generated-id|last-delivered-id)( 0?)?$`)
 )
 
-// plain replaces what is long, and what another run would have otherwise.
+// plain replaces what is long, and what another run would have otherwise. Ids are numbered in the order they were made.
 func (p *play) plain(s string) string {
 	s = strings.ReplaceAll(s, p.b.ns, "ns")
 	for _, sh := range shorthand {
 		s = strings.ReplaceAll(s, sh[1], sh[0])
 	}
-	return clockID.ReplaceAllStringFunc(s, func(id string) string {
+	found := clockID.FindAllString(s, -1)
+	slices.SortFunc(found, func(a, b string) int {
+		am, as, _ := strings.Cut(a, "-")
+		bm, bs, _ := strings.Cut(b, "-")
+		return cmp.Or(cmp.Compare(num(am), num(bm)), cmp.Compare(num(as), num(bs)))
+	})
+	for _, id := range found {
 		if p.ids[id] == "" {
 			p.ids[id] = fmt.Sprintf("<id%d>", len(p.ids)+1)
 		}
-		return p.ids[id]
-	})
+	}
+	return clockID.ReplaceAllStringFunc(s, func(id string) string { return p.ids[id] })
 }
 
 // keys reads every key of the queues: heading → lines.
 func (p *play) keys() map[string][]string {
 	text := redistest.Dump(p.t, p.b.rdb, "{"+p.b.ns+"/*")
 	out := map[string][]string{}
-	key := ""
-	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-		if loose := clockStream.MatchString(key); loose && strings.HasPrefix(line, " ") {
-			line = clockID.ReplaceAllString(line, "*")
+	key, lines := "", strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	for i, line := range lines {
+		if !strings.HasPrefix(line, "  ") {
+			key = line
+		} else if clockStream.MatchString(key) {
+			lines[i] = clockID.ReplaceAllString(line, "*")
 		}
-		line = noID.ReplaceAllString(p.plain(line), "$1 0-0")
+	}
+	text = p.plain(strings.Join(lines, "\n"))
+	for line := range strings.SplitSeq(text, "\n") {
+		line = noID.ReplaceAllString(line, "$1 0-0")
 		switch {
 		case !strings.HasPrefix(line, "  "):
 			key = line

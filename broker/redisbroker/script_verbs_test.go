@@ -185,7 +185,7 @@ func printTurn(s string) []string {
 			}
 		}
 	}
-	if c.bad || c.s != "" {
+	if c.bad || strings.TrimPrefix(c.s, "\n") != "" { // without units an empty line is left
 		out = append(out, fmt.Sprintf("and what cannot be read: %q of %q", c.s, s))
 	}
 	return out

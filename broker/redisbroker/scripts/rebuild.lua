@@ -16,7 +16,7 @@ if not missing then return 'whole' end
 for _, g in ipairs(call('HKEYS', c.P .. 'lock')) do
   for _, l in ipairs({'t', 'e', 's'}) do call('DEL', c.P .. 'b:' .. g .. ':' .. l) end
 end
-call('DEL', c.P .. 'lock', c.P .. 'ready', c.P .. 'bp', c.P .. 'retry', c.P .. 'win', c.P .. 'rd', c.P .. 'sl')
+call('DEL', c.P .. 'lock', c.P .. 'ready', c.P .. 'bp', c.P .. 'retry', c.P .. 'win', c.P .. 'rd', c.P .. 'sl', c.P .. 'lr')
 -- Entries of ended conversations lie in the lanes too, uncounted; when entries are gone there are fewer than the counters say.
 local n, live = 0, c.ready + c.locked + c.retrying
 for lane in string.gmatch('sys,' .. c.lanes, '[^,]+') do

@@ -34,7 +34,6 @@ type modelQueue struct {
 // modelSide is one side of a dialog.
 type modelSide struct {
 	queue     *modelQueue
-	service   string
 	far       *modelSide
 	initiator bool
 	handle    string // "" at the target until something arrived there

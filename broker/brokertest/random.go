@@ -16,7 +16,7 @@ import (
 // randomSteps is how many steps the randomised test makes in all.
 const randomSteps = 10_000
 
-// Hunt drives brokers that open makes with random steps against the model, until steps steps were made in all. After
+// Hunt drives brokers that open makes with random steps against the model until that many were made in all. After
 // every step it checks the invariants and compares everything that is stored with the model; at the end of each run it
 // lets all go well and wants everything to end consumed or dead, and nothing to be left over.
 //
@@ -84,7 +84,6 @@ type driver struct {
 	stop  func()
 	steps int
 	names int             // messages named so far
-	fresh int             // groups named so far
 	late  []func() bool   // calls that are still on the wire
 	story []string        // what was done, for the failure message
 	dirty map[string]bool // queues that the last steps may have changed

@@ -123,7 +123,7 @@ func invert(m map[string]string) map[string]string {
 }
 
 var (
-	refusal = regexp.MustCompile(`^reply ([A-Z]{3,}|refused)\b`)
+	refusal = regexp.MustCompile(`^reply (NOENT|FENCED|EXISTS|OFF|ERR|GONE|LOST|DUP|WAIT|EMPTY|refused)\b`)
 	clockID = regexp.MustCompile(`\b[0-9]{13}-[0-9]+\b`)
 	// Of these streams nothing else names an entry.
 	clockStream = regexp.MustCompile(`^stream .*:(events|archive|rt:.*)$`)

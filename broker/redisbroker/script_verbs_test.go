@@ -91,10 +91,10 @@ func (p *play) effects(more []string) (v []any, n int) {
 }
 
 // turnWords makes the ARGV of a turn from words: flags, lease, top, free slots (empty of them are empty), win (units still held),
-// plain refs, units as refs@group, dc as handle:number, att and sys and hot members, from (a group or a group/conversation);
+// plain refs, units as refs@group, dc as handle:number, att and sys and hot members, from (a group or a group/conversation), call (its number);
 // and from the lines "effect …" and "other KIND GROUP REFS PAUSE RANDOM ERROR REASON DESCRIPTION".
 func (p *play) turnWords(words, more []string) []any {
-	o := map[string]string{"lease": "10000", "top": "1", "bytes": "0", "slots": "0"}
+	o := map[string]string{"lease": "10000", "top": "1", "bytes": "0", "call": "7"}
 	for _, w := range words[1:] {
 		k, v, _ := strings.Cut(w, "=")
 		o[k] = v
@@ -115,7 +115,7 @@ func (p *play) turnWords(words, more []string) []any {
 	group, conv, _ := strings.Cut(o["from"], "/")
 	args := []any{
 		words[0], p.b.now(), o["lease"], o["flags"], o["top"], len(free), empty, o["win"], p.b.ns, o["bytes"], len(plain), len(refs),
-		len(groups) / 2, len(dc), len(att), len(sys), len(hot), neffects, nothers, group, conv, o["slots"],
+		len(groups) / 2, len(dc), len(att), len(sys), len(hot), neffects, nothers, group, conv, o["call"],
 	}
 	for _, v := range [][]any{free, plain, refs, groups, dc, att, sys, hot, effects, others} {
 		args = append(args, v...)

@@ -15,6 +15,7 @@ type client struct {
 	dead  broker.DeadLetters
 	admin broker.Admin
 	audit broker.Auditor
+	hosts broker.Hosts
 
 	// What a host needs.
 	readers broker.Readers

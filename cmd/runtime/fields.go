@@ -327,4 +327,6 @@ type monitorJSON struct {
 	Readers   int        `json:"readers"`
 	Counts    countsJSON `json:"counts"`
 	PerSecond *float64   `json:"total_change_per_second"` // null at the first look
+
+	Activation *activationJSON `json:"activation"` // null: no host activates a plugin on it
 }

@@ -66,7 +66,14 @@ func examples() []any {
 		differenceJSON{"inventory", "rule", "1", "2"},
 		endedJSON{"handle", true},
 		findingJSON{"eviction", "ok", "noeviction", ""},
-		monitorJSON{instant(at), "inventory", "active", 4, countsJSON{Ready: 1}, &rate},
+		monitorJSON{instant(at), "inventory", "active", 4, countsJSON{Ready: 1}, &rate, newActivationJSON([]hostMonitor{
+			{"one:1", broker.MonitorReport{Queue: "inventory", Plugin: "p", State: "NOTIFIED", MaxReaders: 4, Readers: 1, LastActivated: at}},
+			{"two:2", broker.MonitorReport{
+				Queue: "inventory", Plugin: "p", State: "RECEIVES_OCCURRING", Off: true, Paused: true, MaxReaders: 4, Readers: 2, Slots: 3, Running: 3,
+				Waiting: 9, ReadersStarted: 5, ReadersStopped: 3, LimitReached: 1, Errors: 2, LeaseLosses: 1, Units: 10, Committed: 4, RolledBack: 3,
+				DeadLettered: 2, Lost: 1, LastError: "x", LastActivated: at, LastEmpty: at,
+			}},
+		})},
 		builtJSON{"p.wasm", "00", 8},
 		newInspectJSON(&guest.Info{
 			Digest: "00", Size: 8, Memory: meter.Memory{Min: 1, Max: 2}, Imports: []meter.Import{{Module: "parley_v1", Name: "log", Kind: meter.Func}},

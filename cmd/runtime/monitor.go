@@ -11,11 +11,16 @@ import (
 
 func (a *app) monitorCommand() *cobra.Command {
 	interval := time.Second
-	var once bool
+	var once, hosts bool
 	cmd := &cobra.Command{
-		Use:   "monitor [--interval D] [--once]",
-		Short: "Watch the queues: counts, readers and how fast each fills or drains",
-		Args:  exactly(),
+		Use:   "monitor [--interval D] [--once] [--hosts]",
+		Short: "Watch the queues: counts, activation, and how fast each fills or drains",
+		Long: `Watch the queues: counts, activation, and how fast each fills or drains.
+
+ACTIVATION is the state of the queue's monitor: INACTIVE, nothing is ready; NOTIFIED, work waits and a reader was started;
+RECEIVES_OCCURRING, readers receive. It is the liveliest of all hosts; with --hosts there is a line for each host and queue, with
+the counters since the host started.`,
+		Args: exactly(),
 		PreRunE: func(*cobra.Command, []string) error {
 			if interval < 100*time.Millisecond {
 				return usage("--interval wants at least 100ms, has %v", interval)
@@ -23,7 +28,7 @@ func (a *app) monitorCommand() *cobra.Command {
 			return nil
 		},
 		RunE: a.action(func(cmd *cobra.Command, c *client, _ []string) error {
-			m := monitor{app: a, cmd: cmd, client: c}
+			m := monitor{app: a, cmd: cmd, client: c, hosts: hosts}
 			if once {
 				return m.pass(time.Now())
 			}
@@ -32,6 +37,7 @@ func (a *app) monitorCommand() *cobra.Command {
 	}
 	cmd.Flags().Var(span{&interval}, "interval", "time between two looks")
 	cmd.Flags().BoolVar(&once, "once", false, "look once and end")
+	cmd.Flags().BoolVar(&hosts, "hosts", false, "show each host's queue monitors instead of the queues")
 	return cmd
 }
 
@@ -40,6 +46,7 @@ type monitor struct {
 	app    *app
 	cmd    *cobra.Command
 	client *client
+	hosts  bool             // show the monitors of hosts
 	last   map[string]int64 // messages of each queue at the pass before
 	at     time.Time        // of the pass before
 }
@@ -66,23 +73,37 @@ func (m *monitor) run(interval time.Duration) error {
 // pass shows every queue once.
 func (m *monitor) pass(now time.Time) error {
 	ctx := m.cmd.Context()
+	reports, err := m.client.hosts.ListHosts(ctx)
+	if err != nil {
+		return err
+	}
+	if m.hosts {
+		m.top(now)
+		m.at = now
+		return m.perHost(now, reports)
+	}
 	infos, err := allQueues(ctx, m.client)
 	if err != nil {
 		return err
 	}
 	m.top(now)
-	p := m.app.rows(m.cmd, "QUEUE", "STATUS", "READERS", "READY", "LOCKED", "RETRYING", "SCHEDULED", "DEAD", "TRANSMISSION", "TOTAL", "PER SECOND")
+	active := byQueue(reports)
+	p := m.app.rows(m.cmd, "QUEUE", "STATUS", "ACTIVATION", "RUNNING", "READERS", "READY", "LOCKED", "RETRYING", "SCHEDULED", "DEAD", "TRANSMISSION", "TOTAL", "PER SECOND")
 	next := make(map[string]int64, len(infos))
 	for i := range infos {
 		q, n := &infos[i], infos[i].Counts
 		next[q.Name] = n.Total
 		rate := m.rate(q.Name, n.Total, now)
-		j := monitorJSON{instant(now), q.Name, string(q.Status), q.Readers, countsJSON(n), rate}
+		j := monitorJSON{instant(now), q.Name, string(q.Status), q.Readers, countsJSON(n), rate, newActivationJSON(active[q.Name])}
 		change := "-"
 		if rate != nil {
 			change = fmt.Sprintf("%+.1f", *rate)
 		}
-		p.row(j, q.Name, string(q.Status), q.Readers, n.Ready, n.Locked, n.Retrying, n.Scheduled, n.DeadLetter, n.Transmission, n.Total, change)
+		state, running := any(nil), any(nil)
+		if j.Activation != nil {
+			state, running = j.Activation.State, j.Activation.Running
+		}
+		p.row(j, q.Name, string(q.Status), state, running, q.Readers, n.Ready, n.Locked, n.Retrying, n.Scheduled, n.DeadLetter, n.Transmission, n.Total, change)
 	}
 	m.last, m.at = next, now
 	return p.end("no queues in namespace " + m.client.opt.namespace)

@@ -84,6 +84,8 @@ func (s *server) run(cmd *cobra.Command) error {
 		return usage("%v", err)
 	}
 	tel.Watch(h.Monitors)
+	p := publisher{hosts: c.hosts, name: cfg.Name, monitors: h.Monitors, log: s.log}
+	defer p.start(ctx)()
 	fmt.Fprintln(cmd.OutOrStdout(), "ready")
 	return h.Run(ctx)
 }
@@ -152,7 +154,7 @@ func (s *server) queuesExist(ctx context.Context, c *client) error {
 
 func (s *server) config(c *client) host.Config {
 	cfg := host.Config{
-		Readers: c.readers, Waker: c.waker, Keeper: c.keeper, Plugins: s.plugins, Log: s.log,
+		Name: hostName(), Readers: c.readers, Waker: c.waker, Keeper: c.keeper, Plugins: s.plugins, Log: s.log,
 		Lease: time.Duration(stated(s.file.Host.Lease)),
 		Restore: func(ctx context.Context) error {
 			_, err := apply(ctx, c, s.file, false)
@@ -166,6 +168,15 @@ func (s *server) config(c *client) host.Config {
 		}
 	}
 	return cfg
+}
+
+// hostName names this process to people who look at Redis.
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		name = "host"
+	}
+	return fmt.Sprintf("%s:%d", name, os.Getpid())
 }
 
 // moduleOf reads a .wasm file, or builds a folder.

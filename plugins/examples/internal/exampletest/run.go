@@ -18,6 +18,13 @@ import (
 // Load builds the plugin in the test's own folder and loads it.
 func Load(t testing.TB, config map[string]string) *guest.Plugin {
 	t.Helper()
+	return LoadWith(t, guest.Options{Config: config})
+}
+
+// LoadWith is Load with more than a configuration.
+func LoadWith(t testing.TB, opts guest.Options) *guest.Plugin {
+	t.Helper()
+	opts.Name = t.Name()
 	out := filepath.Join(t.TempDir(), "plugin.wasm")
 	if err := build.Build(t.Context(), ".", out); err != nil {
 		t.Fatal(err)
@@ -26,7 +33,7 @@ func Load(t testing.TB, config map[string]string) *guest.Plugin {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := guest.Load(t.Context(), wasm, guest.Options{Name: t.Name(), Config: config})
+	p, err := guest.Load(t.Context(), wasm, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +49,8 @@ func Load(t testing.TB, config map[string]string) *guest.Plugin {
 type Group struct {
 	Plugin *guest.Plugin
 	State  map[string][]byte
-	Handle string // conversation of its messages; "" for plain messages of a session
+	Handle string      // conversation of its messages; "" for plain messages of a session
+	Kind   broker.Kind // of its messages; 0: application messages
 
 	sequence int64
 }
@@ -51,8 +59,12 @@ type Group struct {
 func (g *Group) Run(t testing.TB, typ string, body []byte, properties map[string]string) broker.Settlement {
 	t.Helper()
 	g.sequence++
+	kind := g.Kind
+	if kind == 0 {
+		kind = broker.KindApp
+	}
 	unit := &broker.Unit{ID: uint64(g.sequence), Group: "g:1", State: g.State, Messages: []broker.Message{{
-		SequenceNumber: g.sequence, MessageID: "m", Kind: broker.KindApp, Type: typ, Conversation: g.Handle, Group: "g-1",
+		SequenceNumber: g.sequence, MessageID: "m", Kind: kind, Type: typ, Conversation: g.Handle, Group: "g-1",
 		Body: body, Properties: properties, Priority: 5,
 	}}}
 	r := g.Plugin.Run(t.Context(), &host.Invocation{Queue: "q", Unit: unit, Attempt: 1, Now: time.Now, Effects: agree{}})
@@ -85,6 +97,29 @@ func Sent(effects []broker.Effect) (sent []broker.Effect) {
 	}
 	return sent
 }
+
+// Look answers looks with what it holds.
+type Look struct {
+	Queues map[string][]broker.Message
+	Kept   []broker.RetainedMessage // of any conversation
+}
+
+// Peek implements broker.Peeker.
+func (l Look) Peek(_ context.Context, path string, from int64, limit int) (found []broker.Message, err error) {
+	messages, known := l.Queues[path]
+	if !known {
+		return nil, broker.ErrUnknownEntity
+	}
+	for _, m := range messages {
+		if m.SequenceNumber >= from && len(found) < limit {
+			found = append(found, m)
+		}
+	}
+	return found, nil
+}
+
+// Retained implements broker.Retainer.
+func (l Look) Retained(context.Context, string) ([]broker.RetainedMessage, error) { return l.Kept, nil }
 
 type agree struct{}
 

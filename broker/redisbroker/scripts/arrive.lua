@@ -1,16 +1,16 @@
 -- arrive: the target's side of a transmission: store one entry once, whoever sends it and however often (H14–H17).
--- lib: base entry lock attempt dialog transmit
+-- lib: base entry lock dialog transmit ids
 -- KEYS 1: meta of the target queue.
 -- ARGV 1: now in ms, '' for the server's  2: source (its prefix and stream)  3: entry id  4: kind: Q, or a dialog kind
 --   5: for Q owner; else sender's handle  6: Q ttl; else its role  7: Q delay; else its service  8: to  9: handle here when the sender
 --   is the target  10: contract  11: expires  12: conversation seq  13: rest  14: body  15: code of an invalid body, ''  16: M: only mark it
 --   17: number of the queue that is meant: one deleted and made anew since is another, and refuses (H16)
--- RETURNS stored, known, dropped, bounce, skipped, marked; refused and a status text; NOENT.
+-- RETURNS stored, known, dropped, bounce, skipped, marked, anew; refused and a status text; NOENT.
 local now = clock(ARGV[1])
 local c = open(sub(KEYS[1], 1, -5))
 if not c then return {'NOENT'} end
 local P, src, id = c.P, ARGV[2], ARGV[3]
-if ARGV[17] ~= '' and ARGV[17] ~= c.qn then return {'refused', 'the queue ' .. c.name .. ' was made anew'} end
+if ARGV[17] and ARGV[17] ~= '' and ARGV[17] ~= c.qn then return {'anew'} end
 local hw = call('HGET', P .. 'hw', src)
 if hw and not id_after(id, hw) then
   return {call('HGET', P .. 'skip', src) == id and 'skipped' or 'known'}

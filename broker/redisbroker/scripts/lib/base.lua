@@ -28,7 +28,7 @@ local function int(n) return fmt('%d', n) end
 -- The first two bytes of META decide the order of v[] in open.
 local META = {'status', 'epoch', 'seq', 'ready', 'locked', 'retrying', 'scheduled', 'bytes', 'tx', 'chg', 'asleep', 'maxdel',
   'poison', 'pscope', 'pcount', 'ri', 'rm', 'rx', 'rj', 'lanes', 'ttlf', 'ttl', 'dttl', 'hasstate', 'nextdue', 'kind', 'qn',
-  'retention', 'lost', 'odl', 'name', 'retained', 'archive', 'age', 'notify'}
+  'retention', 'lost', 'odl', 'name', 'retained', 'archive', 'age', 'notify', 'shared'}
 local ctxs = {}
 
 local function open(P)
@@ -46,7 +46,7 @@ local function open(P)
     rj = tonumber(v[19] or 0), lanes = v[20] or '5', ttlf = v[21], ttl = tonumber(v[22] or 0), dttl = v[23] == '1',
     hasstate = v[24], nextdue = tonumber(v[25] or 0), kind = v[26] or 'q', qn = v[27], retention = v[28] == '1',
     lost = tonumber(v[29] or 0), odl = v[30] or 'continue', name = v[31] or '', retained = tonumber(v[32] or 0),
-    archive = v[33] == '1', age = tonumber(v[34] or 0), notify = v[35], lock = {}, lockd = {}, cv = {}, cvd = {}, eps = {}, dirty = false, extra = {}}
+    archive = v[33] == '1', age = tonumber(v[34] or 0), notify = v[35], shared = v[36], lock = {}, lockd = {}, cv = {}, cvd = {}, eps = {}, dirty = false, extra = {}}
   ctxs[P] = c
   return c
 end
@@ -87,16 +87,6 @@ local function hset(key, t, n)
 end
 local function hdel(key, t, n)
   for i = 1, n, 4000 do call('HDEL', key, unpack(t, i, math.min(i + 3999, n))) end
-end
-
--- forget_producers drops counters of producers unused for an hour. A few are looked at whenever a new producer comes, so pc never
--- holds many more than those of the last hour.
-local PRODUCER_LINGER = 60 * 60 * 1000
-local function forget_producers(c, now)
-  local r = call('HRANDFIELD', c.P .. 'pc', '8', 'WITHVALUES')
-  for i = 1, #r, 2 do
-    if tonumber(string.match(r[i + 1], '%d+$')) < now - PRODUCER_LINGER then call('HDEL', c.P .. 'pc', r[i]) end
-  end
 end
 
 local function flush_locks(c)

@@ -81,14 +81,6 @@ local function read(c, ref)
   return f[1], f[2], f
 end
 
--- id_after reports whether stream id a comes after b.
-local function id_after(a, b)
-  local am, as = string.match(a, '^(%d+)-(%d+)$')
-  local bm, bs = string.match(b, '^(%d+)-(%d+)$')
-  am, bm, as, bs = tonumber(am), tonumber(bm), tonumber(as), tonumber(bs)
-  return am > bm or (am == bm and as > bs)
-end
-
 -- fields splits a header, or any record, at '|'.
 local function fields(h)
   local t, n, i = {}, 0, 1

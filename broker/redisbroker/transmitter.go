@@ -94,11 +94,17 @@ func (b *Broker) transmitOne(ctx context.Context, prefix, target, id string, m m
 		m["code"], m["text"] = b.dir.arrival(ep, &broker.Outgoing{Type: unescape(h.typ), Body: []byte(m["body"])})
 	}
 	a, err := b.arrive(ctx, prefix, target, id, queue, m, "")
+	if err == nil && a[0] == "anew" { // this client's directory is behind
+		if err := b.dir.load(ctx, b); err != nil {
+			return 0, err
+		}
+		a, err = b.arrive(ctx, prefix, target, id, queue, m, "")
+	}
 	if err != nil {
 		return 0, err
 	}
 	switch a[0] {
-	case "refused", "NOENT":
+	case "refused", "NOENT", "anew":
 		if len(a) > 1 {
 			why = a[1]
 		}
@@ -133,13 +139,16 @@ func (b *Broker) transmitTo(ctx context.Context, target string) (queue, why stri
 // arrive calls the target's side. mark "M" only marks the entry as given up.
 func (b *Broker) arrive(ctx context.Context, source, target, id, queue string, m map[string]string, mark string) ([]string, error) {
 	key := b.prefix(queue) + "meta"
+	b.dir.mu.RLock()
+	number := b.dir.queues[queue].Number
+	b.dir.mu.RUnlock()
 	src := source + target
 	if m["k"] == "Q" {
 		return b.repeatStrings(ctx, "arrive", key, b.now(), src, id, "Q", m["owner"], m["ttl"], m["delay"], m["to"], "", "", "", "0", m["rest"],
-			m["body"], "", mark)
+			m["body"], "", mark, number)
 	}
 	return b.repeatStrings(ctx, "arrive", key, b.now(), src, id, m["k"], m["from"], m["role"], m["svc"], m["to"], m["toh"], m["contract"],
-		m["expires"], m["seq"], m["rest"], m["body"], m["code"], mark)
+		m["expires"], m["seq"], m["rest"], m["body"], m["code"], mark, number)
 }
 
 func (b *Broker) transmitDone(ctx context.Context, prefix, target, id, what, code, text string) error {

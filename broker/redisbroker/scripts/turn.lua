@@ -16,18 +16,20 @@
 -- RETURNS one string of lines: status (ON, OFF, NOGROUP when a lane lost its group), now, again, alone, ready, next due, 1 when
 --   units carry state, number of results, results (unit number and what it led to; a plain commit has none), numbers of sends,
 --   number of units, units (emit in lib/take.lua); or FENCED, EXISTS, NOENT.
+-- T holds the steps of a turn: the embedded server allows a script 200 local names only.
+local T = {}
 local P = sub(KEYS[1], 1, -5)
 local c = open(P)
 if not c then return 'NOENT' end
 local me, now, flags = ARGV[1], clock(ARGV[2]), ARGV[4]
-local function has(f) return find(flags, f, 1, true) ~= nil end
-c.direct = has('d')
-if has('f') and not has('n') then -- a token's call that is repeated: it was done
+function T.has(f) return find(flags, f, 1, true) ~= nil end
+c.direct = T.has('d')
+if T.has('f') and not T.has('n') then -- a token's call that is repeated: it was done
   local before = call('GET', P .. 'done:' .. ARGV[22])
   if before then return before end
 end
 local lease = call('ZSCORE', P .. 'rd', me)
-if has('n') then
+if T.has('n') then
   if lease then return 'EXISTS' end
 elseif not lease or tonumber(lease) < now then
   return 'FENCED'
@@ -40,7 +42,7 @@ local A = {nfree = tonumber(ARGV[6]), nplain = tonumber(ARGV[11]), nrefs = tonum
 A.plain = A.free + A.nfree
 A.refs = A.plain + A.nplain
 A.groups = A.refs + A.nrefs
-local single = has('o')
+local single = T.has('o')
 A.dc = A.groups + (single and A.ngroups or 2 * A.ngroups)
 A.att = A.dc + A.ndc
 A.sys = A.att + A.natt
@@ -51,7 +53,7 @@ local groups, gn, bad, anybad, results, freed = {}, {}, {}, false, {}, {}
 local X = {ns = ARGV[9], direct = c.direct, now = now, sh = {}}
 
 -- look reads the locks of the groups that settle and checks every effect. Nothing is written before.
-local function look()
+function T.look()
   local own, lost, np = {}, {}, A.nplain
   if single then
     local at = A.groups - 1
@@ -82,16 +84,16 @@ local function look()
 end
 
 -- unit_refs returns the refs of the i-th group unit, which start at ARGV[at].
-local function unit_refs(at, i)
+function T.unit_refs(at, i)
   local t = {}
   for k = 1, gn[i] do t[k] = ARGV[at + k - 1] end
   return t
 end
 
 -- commit_fast consumes everything straight from ARGV: no unit is refused.
-local function commit_fast()
+function T.commit_fast()
   if c.retention and A.nrefs > 0 then retain_received(c, now, ARGV, A.refs, A.refs + A.nrefs - 1) end
-  if has('l') then
+  if T.has('l') then
     consume_range(c, A.plain, A.plain + A.nplain + A.nrefs - 1)
   else
     consume(c, ARGV, A.plain, A.plain + A.nplain + A.nrefs - 1)
@@ -108,7 +110,7 @@ local function commit_fast()
   return A.nplain + A.nrefs, tonumber(ARGV[10])
 end
 
-local function commit_slow()
+function T.commit_slow()
   local ok, at = {}, A.refs
   for i = 1, A.nplain do if not bad[i] then ok[#ok + 1] = ARGV[A.plain + i - 1] end end
   for i = 1, A.ngroups do
@@ -121,10 +123,10 @@ local function commit_slow()
 end
 
 -- commit consumes. The first write of the script is one that Redis allows when it is full (M3), so settling goes through.
-local function commit()
+function T.commit()
   call('HDEL', P .. 'meta', '_')
   local done, bytes
-  if anybad then done, bytes = commit_slow() else done, bytes = commit_fast() end
+  if anybad then done, bytes = T.commit_slow() else done, bytes = T.commit_fast() end
   if done == 0 then return end
   c.locked = c.locked - done
   c.bytes = c.bytes - bytes
@@ -135,9 +137,9 @@ local function commit()
   end
 end
 
-local function keep_lease()
+function T.keep_lease()
   local ms = tonumber(ARGV[3])
-  if has('n') then
+  if T.has('n') then
     call('ZADD', P .. 'rd', int(now + ms), me)
     setdue(c, now + ms)
   elseif tonumber(lease) - now < ms / 2 then
@@ -146,7 +148,7 @@ local function keep_lease()
 end
 
 -- refuse rolls back a commit whose effects cannot be: uncounted when a reader holds a group it needs, else as a failure.
-local function refuse(u, g, refs)
+function T.refuse(u, g, refs)
   if bad[u] == 'GroupLocked' then
     back(c, g, refs)
   elseif bad[u] ~= 'LOST' then
@@ -154,18 +156,18 @@ local function refuse(u, g, refs)
   end
 end
 
-local function refuse_bad()
+function T.refuse_bad()
   local at = A.refs
-  for i = 1, A.nplain do if bad[i] then refuse(i, '', {ARGV[A.plain + i - 1]}) end end
+  for i = 1, A.nplain do if bad[i] then T.refuse(i, '', {ARGV[A.plain + i - 1]}) end end
   for i = 1, A.ngroups do
-    if bad[A.nplain + i] then refuse(A.nplain + i, groups[i], unit_refs(at, i)) end
+    if bad[A.nplain + i] then T.refuse(A.nplain + i, groups[i], T.unit_refs(at, i)) end
     at = at + gn[i]
   end
   for u = 1, A.nplain + A.ngroups do if bad[u] then results[#results + 1] = int(u) .. ' ' .. bad[u] end end
 end
 
 -- dead_letter moves a unit to the dead-letter queue; what waits behind it goes on (on_dead_letter).
-local function dead_letter(g, refs, reason, desc, why)
+function T.dead_letter(g, refs, reason, desc, why)
   local rows = {}
   for k, r in ipairs(refs) do
     local h, b, f = read(c, r)
@@ -196,7 +198,7 @@ local function dead_letter(g, refs, reason, desc, why)
 end
 
 -- settle_others does the units that do not commit.
-local function settle_others()
+function T.settle_others()
   local o = A.other
   for i = 1, A.nother do
     local kind, g, n = ARGV[o], ARGV[o + 1], tonumber(ARGV[o + 2])
@@ -212,7 +214,7 @@ local function settle_others()
       back(c, g, refs)
       code = 'back'
     else
-      dead_letter(g, refs, ARGV[o + 3], ARGV[o + 4], ARGV[o + 2])
+      T.dead_letter(g, refs, ARGV[o + 3], ARGV[o + 4], ARGV[o + 2])
       code = 'buried'
     end
     o = o + 5
@@ -221,7 +223,7 @@ local function settle_others()
 end
 
 -- hand_over releases groups that are free now; when more of one waits and the queue is on, its next unit is ours (H6).
-local function hand_over(H, receive)
+function T.hand_over(H, receive)
   local hot, over = {}, {}
   for i = A.hot, A.hot + A.nhot - 1 do hot[ARGV[i]] = true end
   for _, g in ipairs(freed) do
@@ -243,8 +245,8 @@ local function hand_over(H, receive)
 end
 
 -- receive fills the free slots. One of the places is for new entries, so that a full backlog cannot starve them; a single place
--- goes to them now and then.
-local function receive_any(H)
+-- goes to them now and then. With several priorities it goes level by level: what is better goes first, wherever it waits (RC-2).
+function T.receive_any(H)
   local again = false
   if c.age > 0 and c.lanes ~= '5' then again = file_all(c, now, 100) >= 100 end
   local function reserve()
@@ -252,12 +254,20 @@ local function receive_any(H)
     if l > 1 then return l - 1 end
     return c.chg % 8 == 7 and 0 or l
   end
-  hand_plain(H, reserve())
-  hand_ready(H, reserve())
+  local ranked = c.age == 0 and c.lanes ~= '5'
+  if not ranked then
+    hand_plain(H, reserve())
+    hand_ready(H, reserve())
+  end
   for lane in string.gmatch(c.lanes, '[^,]+') do
+    if ranked then
+      if lane == '5' then hand_plain(H, reserve()) end
+      hand_ready(H, reserve(), tonumber(lane))
+    end
     local l = left(H)
     local want = l * H.top + room(H)
     if want > 0 and hand_lane(H, lane, want) == want then again = true end
+    if ranked and not H.alone then hand_ready(H, left(H), tonumber(lane)) end
   end
   if left(H) > 0 and not H.alone then
     hand_ready(H, left(H))
@@ -267,11 +277,11 @@ local function receive_any(H)
 end
 
 -- record writes what the reader holds now; a token that holds nothing any more is forgotten.
-local function record(H)
+function T.record(H)
   local win = ARGV[8] .. table.concat(H.win, '', 1, H.nw)
   if win ~= '' then
     call('HSET', P .. 'win', me, '#' .. ARGV[22] .. '\n' .. win)
-  elseif has('f') then
+  elseif T.has('f') then
     call('ZREM', P .. 'rd', me)
     call('HDEL', P .. 'win', me)
     call('HDEL', P .. 'sl', me)
@@ -281,23 +291,23 @@ local function record(H)
   end
 end
 
-look()
-commit()
-keep_lease()
+T.look()
+T.commit()
+T.keep_lease()
 local answers = A.neff > 0 and apply_all(c, X, A.eff, A.neff, bad) or {}
 for i = 1, A.ngroups do if not bad[A.nplain + i] then freed[#freed + 1] = groups[i] end end
-if anybad then refuse_bad() end
-if A.nother > 0 then settle_others() end
+if anybad then T.refuse_bad() end
+if A.nother > 0 then T.settle_others() end
 
 local on = can_receive(c)
-local receive = on and A.nfree > 0 and not has('r')
+local receive = on and A.nfree > 0 and not T.has('r')
 local tokens = {}
 for i = 1, A.nfree do tokens[i] = ARGV[A.free + i - 1] end
-local H = hand_new(c, me, now, tonumber(ARGV[5]), tokens, tonumber(ARGV[7]), has('s'))
-hand_over(H, receive)
+local H = hand_new(c, me, now, tonumber(ARGV[5]), tokens, tonumber(ARGV[7]), T.has('s'))
+T.hand_over(H, receive)
 local again = false
 if receive then
-  if ARGV[20] == '' then again = receive_any(H) else again = receive_group(H, ARGV[20], ARGV[21]) end
+  if ARGV[20] == '' then again = T.receive_any(H) else again = receive_group(H, ARGV[20], ARGV[21]) end
 end
 emit_kept(H)
 if H.units > 0 then
@@ -305,11 +315,11 @@ if H.units > 0 then
   c.ready = c.ready - H.msgs
   c.dirty = true
 end
-if receive and H.units == 0 and not again and not H.alone and not c.asleep and not has('w') then
+if receive and H.units == 0 and not again and not H.alone and not c.asleep and not T.has('w') then
   call('HSET', P .. 'meta', 'asleep', '1')
   c.asleep = '1'
 end
-record(H)
+T.record(H)
 flush()
 
 local sends, na = {}, 0
@@ -326,7 +336,7 @@ head[#head + 1] = table.concat(sends, ' ')
 head[#head + 1] = int(H.units)
 local reply = table.concat(head, '\n') .. '\n' .. table.concat(H.out, '\n', 1, H.no) .. '\n'
 -- What a lost reply said must be told again: resume asks for results that are not plain commits, a token's call is repeated.
-if has('f') then
+if T.has('f') then
   if A.nplain + A.ngroups + A.nother > 0 then call('SET', P .. 'done:' .. ARGV[22], reply, 'EX', '60') end
 elseif #results > 0 then
   call('HSET', P .. 'lr', me, ARGV[22] .. '\n' .. table.concat(results, '\n'))

@@ -51,13 +51,16 @@ local function turn_off(c, now, m, p, why)
   c.status = 'off'
   call('HSET', c.P .. 'meta', 'status', 'off')
   local f = fields(m.h)
+  local session = sub(m.owner, 1, 2) == 's:' and sub(m.owner, 3) or ''
+  local handle = session == '' and m.owner or ''
+  local group = sub(m.g, 1, 2) == 'g:' and sub(m.g, 3) or ''
   event(c, now, 'queue_disabled', 'reason', 'poison', 'rollbacks', int(p), 'sequence_number', int(seq_of(m.ref)),
-    'message_id', f[7] or '', 'conversation_handle', m.owner, 'conversation_group_id', m.g, 'message_type', f[8] or '',
+    'message_id', f[7] or '', 'conversation_handle', handle, 'conversation_group_id', group, 'session_id', session, 'message_type', f[8] or '',
     'last_error', why, 'properties', f[9] or '')
   publish(c, 'w ' .. c.P)
   if c.notify then
     notify(c, now, {type = 'queue_disabled', queue = plain_text(c.name), reason = 'poison', rollbacks = p, sequence_number = seq_of(m.ref),
-      message_id = plain_text(f[7] or ''), conversation_handle = m.owner, conversation_group_id = sub(m.g, 3), message_type = plain_text(f[8] or ''),
+      message_id = plain_text(f[7] or ''), conversation_handle = handle, conversation_group_id = group, session_id = plain_text(session), message_type = plain_text(f[8] or ''),
       last_error = plain_text(why), epoch = tonumber(c.epoch), time = now})
   end
 end

@@ -31,23 +31,24 @@ func DecideFailure(deliveries, rollbacks int, expired bool, maxDelivery, rollbac
 	return FailureRetries
 }
 
-// RetryPause is the pause after the deliveries-th failure: Initial × Multiplier^(deliveries−1), at most Max when Max is set, less
-// a share of Jitter chosen by random (0…1). Whole milliseconds, rounded down. No Initial, no pause.
+// RetryPause is the pause after the deliveries-th failure: Initial × Multiplier^(deliveries−1), at most Max or, when Max is 0,
+// MaxLifetime, less a share of Jitter chosen by random (0…1). Whole milliseconds, rounded down. No Initial, no pause.
 func RetryPause(deliveries int, r Retry, random float64) time.Duration {
 	if r.Initial <= 0 {
 		return 0
 	}
 	ms := float64(r.Initial.Milliseconds())
 	limit := float64(r.Max.Milliseconds())
+	if r.Max <= 0 {
+		limit = float64(MaxLifetime.Milliseconds())
+	}
 	for range deliveries - 1 {
 		ms *= r.Multiplier
-		if limit > 0 && ms >= limit {
+		if ms >= limit {
 			break
 		}
 	}
-	if limit > 0 && ms > limit {
-		ms = limit
-	}
+	ms = min(ms, limit)
 	return time.Duration(math.Floor(ms*(1-r.Jitter*random))) * time.Millisecond
 }
 

@@ -48,6 +48,7 @@ func TestRetryPause(t *testing.T) {
 		{"no initial, no pause", 3, Retry{Max: time.Minute, Multiplier: 2}, 0, 0},
 		{"the greatest pause below the first", 1, Retry{Initial: time.Second, Max: 500 * time.Millisecond, Multiplier: 2}, 0, 500 * time.Millisecond},
 		{"no greatest pause", 11, Retry{Initial: time.Second, Multiplier: 2}, 0, 1024 * time.Second},
+		{"no greatest pause, and a thousand failures", 1000, Retry{Initial: time.Second, Multiplier: 2}, 0, MaxLifetime},
 		{"always the same", 9, Retry{Initial: 3 * time.Second, Max: time.Minute, Multiplier: 1}, 0, 3 * time.Second},
 		{"half of the jitter", 1, Retry{Initial: time.Second, Max: time.Minute, Multiplier: 2, Jitter: 0.5}, 0.5, 750 * time.Millisecond},
 		{"all of the jitter", 1, Retry{Initial: time.Second, Max: time.Minute, Multiplier: 2, Jitter: 1}, 1, 0},

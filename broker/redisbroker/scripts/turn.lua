@@ -13,7 +13,8 @@
 --   group refs, groups each followed by its number of refs, dc pairs, att fields, system handles, hot groups, effects (see effects), other units: kind (R rollback, D
 --   dead-letter, G give back, U uncertain rollback), group, number of refs, refs, pause ms or −1, random 0…1, last error,
 --   reason, description.
--- RETURNS one string of lines: status (ON, OFF, NOGROUP when a lane lost its group), now, again, alone, ready, next due, 1 when
+-- RETURNS a list: first one string of lines, then the bodies of the messages handed out, in order (a body inside of the string would
+--   be hashed and copied again). The lines: status (ON, OFF, NOGROUP when a lane lost its group), now, again, alone, ready, next due, 1 when
 --   units carry state, number of results, results (unit number and what it led to; a plain commit has none), numbers of sends,
 --   number of units, units (emit in lib/take.lua); or FENCED, EXISTS, NOENT.
 -- T holds the steps of a turn: the embedded server allows a script 200 local names only.
@@ -226,11 +227,13 @@ end
 function T.hand_over(H, receive)
   local hot, over = {}, {}
   for i = A.hot, A.hot + A.nhot - 1 do hot[ARGV[i]] = true end
+  local seen = {}
   for _, g in ipairs(freed) do
     local v = c.lock[g]
     if v == me then
       lock_set(c, g, false)
-    else
+    elseif not seen[g] then
+      seen[g] = true
       local holder, _, w = lock_parse(v)
       if holder == me then
         if receive and #over < A.nfree and ARGV[20] == '' and not hot[g] then
@@ -334,10 +337,13 @@ local head = {H.nogroup and 'NOGROUP' or on and 'ON' or 'OFF', int(now), again a
 for i = 1, #results do head[8 + i] = results[i] end
 head[#head + 1] = table.concat(sends, ' ')
 head[#head + 1] = int(H.units)
-local reply = table.concat(head, '\n') .. '\n' .. table.concat(H.out, '\n', 1, H.no) .. '\n'
+local reply, out = H.bodies, H.out
+out[0] = table.concat(head, '\n')
+out[H.no + 1] = ''
+reply[1] = table.concat(out, '\n', 0, H.no + 1)
 -- What a lost reply said must be told again: resume asks for results that are not plain commits, a token's call is repeated.
 if T.has('f') then
-  if A.nplain + A.ngroups + A.nother > 0 then call('SET', P .. 'done:' .. ARGV[22], reply, 'EX', '60') end
+  if A.nplain + A.ngroups + A.nother > 0 then call('SET', P .. 'done:' .. ARGV[22], reply[1], 'EX', '60') end
 elseif #results > 0 then
   call('HSET', P .. 'lr', me, ARGV[22] .. '\n' .. table.concat(results, '\n'))
 end

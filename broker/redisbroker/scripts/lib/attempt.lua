@@ -16,16 +16,17 @@ local function verdict(d, p, is_expired, maxdel, poison)
   return 'again'
 end
 
--- pause returns how many ms a group or plain message rests after its d-th failure: initial × multiplier^(d−1), at most max,
--- less a share of jitter given by the caller's random number 0…1.
+-- pause returns how many ms a group or plain message rests after its d-th failure: initial × multiplier^(d−1), at most max (or, when
+-- there is none, what a timer may have at most), less a share of jitter given by the caller's random number 0…1.
 local function pause(d, initial, max, mult, jitter, rnd)
   if initial <= 0 then return 0 end
+  if max <= 0 then max = 2147483647000 end
   local ms = initial
   for _ = 2, d do
     ms = ms * mult
-    if max > 0 and ms >= max then break end
+    if ms >= max then break end
   end
-  if max > 0 and ms > max then ms = max end
+  if ms > max then ms = max end
   return floor(ms * (1 - jitter * rnd))
 end
 

@@ -27,27 +27,24 @@ func (b *Broker) PublishHost(ctx context.Context, h broker.HostReport, ttl time.
 		}
 		fields = append(fields, h.Monitors[i].Queue, v)
 	}
-	if err := b.sweepHosts(ctx, h.Name); err != nil {
-		return err
-	}
 	key := b.hostKey(h.Name)
+	var added *redis.IntCmd
 	_, err := b.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		pipe.SAdd(ctx, b.nsKey("hosts"), h.Name)
+		added = pipe.SAdd(ctx, b.nsKey("hosts"), h.Name)
 		for chunk := range slices.Chunk(fields, 2000) {
 			pipe.HSet(ctx, key, chunk...)
 		}
 		pipe.PExpire(ctx, key, ttl)
 		return nil
 	})
-	return b.fault("publish the monitors of host "+h.Name, err)
+	if err != nil || added.Val() == 0 {
+		return b.fault("publish the monitors of host "+h.Name, err)
+	}
+	return b.sweepHosts(ctx)
 }
 
-// sweepHosts forgets the names of hosts that went without a word, when name is new.
-func (b *Broker) sweepHosts(ctx context.Context, name string) error {
-	known, err := b.rdb.SIsMember(ctx, b.nsKey("hosts"), name).Result()
-	if err != nil || known {
-		return b.fault("publish the monitors of host "+name, err)
-	}
+// sweepHosts forgets the names of hosts that went without a word.
+func (b *Broker) sweepHosts(ctx context.Context) error {
 	names, found, err := b.hostHashes(ctx)
 	if err != nil {
 		return err
@@ -61,7 +58,7 @@ func (b *Broker) sweepHosts(ctx context.Context, name string) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	return b.fault("publish the monitors of host "+name, b.rdb.SRem(ctx, b.nsKey("hosts"), gone...).Err())
+	return b.fault("forget hosts", b.rdb.SRem(ctx, b.nsKey("hosts"), gone...).Err())
 }
 
 // ForgetHost implements broker.Hosts.

@@ -15,6 +15,7 @@ local list = units(c, name)
 orphans(c, now, name, {})
 unlock(c, name, list)
 forget_reader(c, name)
-wake(c)
+-- Only for work: a reader that closes because it is idle must not have another one open.
+if c.ready > 0 then wake(c) end
 flush()
 return 'OK'

@@ -150,7 +150,8 @@ func timerRolledBack(s *stage) {
 	c, h := s.timerScene()
 	due := s.endpoint(h).TimerDue
 	for _, eff := range []broker.Effect{
-		arm(h, time.Hour), {Kind: broker.EffectCancelTimer, Conversation: h},
+		arm(h, time.Hour),
+		{Kind: broker.EffectCancelTimer, Conversation: h},
 		{Kind: broker.EffectTimer, Conversation: h, Cron: "* * * * * *"},
 	} {
 		s.say(c, "m")

@@ -24,7 +24,8 @@ func Run(t *testing.T, open New) {
 	}{
 		{"Guarantees", guarantees},
 		{"Holes", slices.Concat(holes, dialogHoles, wakeHoles, transmitHoles)},
-		{"Rules", slices.Concat(receiveRules, sendRules, poisonRules, timerRules, lifetimeRules, contractRules)},
+		{"Rules", slices.Concat(receiveRules, sendRules, poisonRules, timerRules, lifetimeRules, contractRules, retentionRules, priorityRules,
+			transmitRules, scheduleRules)},
 		{"Found", found},
 		{"Cases", slices.Concat(cases, limited)},
 	} {

@@ -66,6 +66,10 @@ local function group_join(c, g, svc)
   if s then
     local f = fields(s)
     n = tonumber(f[2])
+    if not c.shared then -- only then a hand-out asks whether a group has several conversations
+      c.shared = '1'
+      call('HSET', c.P .. 'meta', 'shared', '1')
+    end
   end
   call('HSET', c.P .. 'gr', g, svc .. '|' .. int(n + 1))
 end
@@ -145,21 +149,22 @@ local function close_endpoint(c, now, h, ep)
 end
 
 -- unpark takes the messages of h that rest out of their pause, since nobody will wait for them, and returns how many they are. A
--- group that has no other conversation is free at once.
+-- group in which nothing of another conversation waits is free at once.
 local function unpark(c, h, conv)
   local _, mark, w = lock_parse(lock_get(c, conv.g))
   if mark ~= '~' then return 0 end
-  local mine = {}
+  local mine, others = {}, w
   for _, l in ipairs({'t', 'e', 's'}) do
     for _, r in ipairs(call('LRANGE', c.P .. 'b:' .. conv.g .. ':' .. l, 0, 999)) do
       local head = read(c, r)
-      if head and sub(head, 1, #h + 1) == h .. '|' then mine[#mine + 1] = r end
+      local owner = head and sub(head, 1, #h)
+      if owner == h then mine[#mine + 1] = r end
+      if not owner or owner == h or not conv_get(c, owner) then others = others - 1 end
     end
   end
   local n = resting(c, mine)
   if n > 0 then rename(c, mine, 1, #mine, 'backlog') end
-  local gr = call('HGET', c.P .. 'gr', conv.g)
-  if gr and fields(gr)[2] == '1' then
+  if others <= 0 then
     call('ZREM', c.P .. 'retry', conv.g)
     free(c, conv.g, w)
   end

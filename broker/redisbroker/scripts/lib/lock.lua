@@ -30,6 +30,28 @@ local function held_value(me, n)
   return me
 end
 
+-- lane_of_system is the level of the conversation that a timer or an Error belongs to; it does not stand in the reference.
+local function lane_of_system(c, ref)
+  local h = read(c, ref)
+  local owner = h and sub(h, 1, find(h, '|', 1, true) - 1) or ''
+  local conv = c.cv[owner]
+  if conv then return tonumber(conv.lane) end
+  local s = call('HGET', c.P .. 'cv', owner)
+  return s and tonumber(fields(s)[2]) or 0
+end
+
+-- level is the best priority of the conversations of g that have messages in its lists (RC-2), as far as the first 64 of each tell.
+local function level(c, g)
+  local best = 0
+  for _, r in ipairs(call('LRANGE', c.P .. 'b:' .. g .. ':s', 0, 63)) do
+    best = math.max(best, tonumber(string.match(r, '/(%d+)$') or 5))
+  end
+  for _, l in ipairs({'t', 'e'}) do
+    for _, r in ipairs(call('LRANGE', c.P .. 'b:' .. g .. ':' .. l, 0, 63)) do best = math.max(best, lane_of_system(c, r)) end
+  end
+  return best > 0 and best or 5
+end
+
 -- score orders ready groups: best priority first, then the oldest waiting entry. With ageing it is the time they wait since, a
 -- level being worth c.age ms, so that nobody waits for ever.
 local function score(c, g)
@@ -41,14 +63,7 @@ local function score(c, g)
       if not oldest or s < oldest then oldest = s end
     end
   end
-  if c.lanes ~= '5' then
-    best = 0
-    for _, r in ipairs(call('LRANGE', c.P .. 'b:' .. g .. ':s', 0, 63)) do
-      local p = tonumber(string.match(r, '/(%d+)$') or 5)
-      if p > best then best = p end
-    end
-    if best == 0 then best = 5 end
-  end
+  if c.lanes ~= '5' then best = level(c, g) end
   if c.age > 0 then return the_time + (10 - best) * c.age end
   return (10 - best) * 1e14 + (oldest or 0)
 end
@@ -64,6 +79,12 @@ local function free(c, g, n)
   wake(c)
 end
 
+-- raise moves a group that waits to the place that what was added to it gives it. It never falls back.
+local function raise(c, g)
+  local old, new = call('ZSCORE', c.P .. 'ready', g), score(c, g)
+  if old and new < tonumber(old) then call('ZADD', c.P .. 'ready', int(new), g) end
+end
+
 -- added notes that n more entries wait in g's lists, whoever holds it.
 local function added(c, g, n)
   local holder, mark, w = lock_parse(lock_get(c, g))
@@ -73,7 +94,10 @@ local function added(c, g, n)
     free(c, g, n)
   else
     lock_set(c, g, mark .. int(w + n))
-    if mark == '-' then wake(c) end
+    if mark == '-' then
+      if c.lanes ~= '5' then raise(c, g) end
+      wake(c)
+    end
   end
 end
 

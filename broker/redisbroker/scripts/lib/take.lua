@@ -1,6 +1,50 @@
 -- take: handing out. A hand collects the units of one turn: it takes slots, claims bodies, drops what ended or expired on sight.
+-- order sorts the messages of one unit: conversations by priority then age, inside one timers, errors, sequence (RC-3, G6).
+local RANK = {t = 1, e = 2, s = 3}
+local function order(items)
+  if #items < 2 then return end
+  local first = {}
+  for _, m in ipairs(items) do
+    local s = seq_of(m[1])
+    if not first[m.owner] or s < first[m.owner] then first[m.owner] = s end
+  end
+  table.sort(items, function(a, b)
+    if a.owner ~= b.owner then
+      if a.prio ~= b.prio then return a.prio > b.prio end
+      return first[a.owner] < first[b.owner]
+    end
+    local ra, rb = RANK[list_of(a[1])], RANK[list_of(b[1])]
+    if ra ~= rb then return ra < rb end
+    return seq_of(a[1]) < seq_of(b[1])
+  end)
+end
+
+-- pop_shared takes what a group of several conversations gives out next: they are put in order before TOP cuts (RC-3, RC-4), so that
+-- a timer overtakes its own conversation only. It looks at the first 64 entries of each list.
+local function pop_shared(c, g, top)
+  local items, refs = {}, {}
+  for _, l in ipairs({'t', 'e', 's'}) do
+    for _, r in ipairs(call('LRANGE', c.P .. 'b:' .. g .. ':' .. l, 0, 63)) do
+      local h = read(c, r)
+      local owner = h and sub(h, 1, find(h, '|', 1, true) - 1) or ''
+      local conv = owner ~= '' and conv_get(c, owner)
+      items[#items + 1] = {r, owner = owner, prio = conv and tonumber(conv.lane) or 5}
+    end
+  end
+  order(items)
+  for i = 1, math.min(top, #items) do
+    refs[i] = items[i][1]
+    call('LREM', c.P .. 'b:' .. g .. ':' .. list_of(refs[i]), 1, refs[i])
+  end
+  return refs
+end
+
 -- pop takes up to top refs from a group's lists: timers, then errors, then the sequence (G6).
 local function pop(c, g, top)
+  if c.shared and byte(g, 1) == 103 then
+    local s = call('HGET', c.P .. 'gr', g)
+    if s and fields(s)[2] ~= '1' then return pop_shared(c, g, top) end
+  end
   local refs = {}
   for _, l in ipairs({'t', 'e', 's'}) do
     local want = top - #refs
@@ -140,26 +184,6 @@ local function drop(H, ref, h, b, counted)
   if counted then c.ready = c.ready - 1 end
 end
 
--- order sorts the messages of one unit: conversations by priority then age, inside one timers, errors, sequence (RC-3, G6).
-local RANK = {t = 1, e = 2, s = 3}
-local function order(items)
-  if #items < 2 then return end
-  local first = {}
-  for _, m in ipairs(items) do
-    local s = seq_of(m[1])
-    if not first[m.owner] or s < first[m.owner] then first[m.owner] = s end
-  end
-  table.sort(items, function(a, b)
-    if a.owner ~= b.owner then
-      if a.prio ~= b.prio then return a.prio > b.prio end
-      return first[a.owner] < first[b.owner]
-    end
-    local ra, rb = RANK[list_of(a[1])], RANK[list_of(b[1])]
-    if ra ~= rb then return ra < rb end
-    return seq_of(a[1]) < seq_of(b[1])
-  end)
-end
-
 -- sift turns claimed refs of one group (or one plain ref) into items, dropping what is dead.
 local function sift(H, g, refs, got, counts)
   local c, items = H.c, {}
@@ -278,16 +302,29 @@ local function emit_kept(H)
   end
 end
 
--- hand_ready hands out up to n groups that wait free. Groups of which nothing is alive hide nobody: the next ones are tried, at
--- most LOOKS times in one script.
+-- best_ready takes up to n groups off those that wait, best first; with a level only those of at least that.
+local function best_ready(c, n, level)
+  if not level then
+    local r, out = call('ZPOPMIN', c.P .. 'ready', int(n)), {}
+    for i = 1, #r, 2 do out[#out + 1] = {g = r[i]} end
+    return out
+  end
+  local out = {}
+  for i, g in ipairs(call('ZRANGEBYSCORE', c.P .. 'ready', '-inf', '(' .. int((11 - level) * 1e14), 'LIMIT', '0', int(n))) do
+    out[i] = {g = g}
+    call('ZREM', c.P .. 'ready', g)
+  end
+  return out
+end
+
+-- hand_ready hands out up to n groups that wait free, with a level only those of at least that. Groups of which nothing is alive
+-- hide nobody: the next ones are tried, at most LOOKS times in one script.
 local LOOKS = 50
-local function hand_ready(H, n)
+local function hand_ready(H, n, level)
   for _ = 1, LOOKS do
     if n <= 0 then return end
-    local r = call('ZPOPMIN', H.c.P .. 'ready', int(n))
-    if #r == 0 then return end
-    local list = {}
-    for i = 1, #r, 2 do list[#list + 1] = {g = r[i]} end
+    local list = best_ready(H.c, n, level)
+    if #list == 0 then return end
     local before = #H.open
     hand_groups(H, list)
     n = n - (#H.open - before)

@@ -30,6 +30,7 @@ type reader struct {
 	call    string // number of the last turn call
 	// withState says whether the units of the reply being read carry state.
 	withState bool
+	bodies    []any // of the reply being read
 }
 
 // held is a unit this reader has, with what settling it needs.
@@ -200,7 +201,7 @@ func (r *reader) once(ctx context.Context, req broker.TurnRequest, settle []brok
 	if err != nil {
 		return broker.TurnReply{}, err
 	}
-	s, _ := v.(string)
+	s := r.text(v)
 	if err := r.refusal(s); err != nil {
 		return broker.TurnReply{}, err
 	}

@@ -125,7 +125,7 @@ func (b *Broker) receiveOnce(ctx context.Context, prefix, path, group string, op
 	if err != nil {
 		return nil, false, b.fault("receive from "+path, err)
 	}
-	s, _ := v.(string)
+	s := r.text(v)
 	if s == "NOENT" {
 		return nil, false, broker.ErrUnknownEntity.With("%q is gone from Redis", path)
 	}
@@ -184,7 +184,7 @@ func (r *reader) settleToken(ctx context.Context, s broker.Settlement) (broker.T
 	if err != nil {
 		return broker.TurnReply{}, r.b.fault("settle on "+r.queue, err)
 	}
-	text, _ := v.(string)
+	text := r.text(v)
 	if err := r.refusal(text); err != nil {
 		return broker.TurnReply{}, err
 	}

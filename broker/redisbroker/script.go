@@ -39,6 +39,7 @@ func scriptSource(name string) (string, error) {
 		return "", err
 	}
 	var out strings.Builder
+	end := ""
 	for line := range strings.Lines(string(main)) {
 		parts, ok := strings.CutPrefix(line, "-- lib: ")
 		if !ok {
@@ -51,9 +52,14 @@ func scriptSource(name string) (string, error) {
 			}
 			out.Write(lib)
 			out.WriteByte('\n')
+			if p == "entry" { // closures take what is outside of their function in one step, but search for locals of their own
+				out.WriteString("return (function()\n")
+				end = "\nend)()\n"
+			}
 		}
 	}
 	out.Write(main)
+	out.WriteString(end)
 	return out.String(), nil
 }
 

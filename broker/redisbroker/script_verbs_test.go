@@ -26,8 +26,9 @@ func (p *play) do(w, more []string) ([]string, error) {
 		return []string{fmt.Sprint("reply ", v)}, err
 	case "turn":
 		v, err := p.b.run(p.t.Context(), "turn", p.key(w[1]), p.turnWords(w[2:], more)...)
-		s, _ := v.(string)
-		return printTurn(s), err
+		r := &reader{}
+		s := r.text(v)
+		return printTurn(s, r.bodies), err
 	case "work":
 		effects, n := p.effects(more)
 		args := append([]any{p.b.now(), w[2], p.b.ns, w[3], w[4], n}, effects...)
@@ -158,12 +159,12 @@ func (p *play) others(more []string) (v []any, n int) {
 	return v, n
 }
 
-// printTurn writes the one-string reply of a turn as one line for what it says and one for each message.
-func printTurn(s string) []string {
+// printTurn writes the reply of a turn, its lines and its bodies, as one line for what it says and one for each message.
+func printTurn(s string, bodies []any) []string {
 	if !strings.Contains(s, "\n") {
 		return []string{"reply " + s}
 	}
-	c := &cursor{s: s}
+	c := &cursor{s: s, bodies: bodies}
 	out := []string{fmt.Sprintf("reply %s now %s again %s alone %s ready %s due %s", c.line(), c.line(), c.line(), c.line(), c.line(), c.line())}
 	state := c.line() == "1"
 	for range c.int() {
@@ -177,7 +178,7 @@ func printTurn(s string) []string {
 		out = append(out, fmt.Sprintf("unit in slot %s of %q", slot, group))
 		for range n {
 			ref, counts, st, head := c.line(), c.line(), c.line(), c.line()
-			out = append(out, strings.TrimRight(fmt.Sprintf("  %s counts %q state %q %s %q", ref, counts, st, head, c.take(bodyLen(head))), " "))
+			out = append(out, strings.TrimRight(fmt.Sprintf("  %s counts %q state %q %s %q", ref, counts, st, head, c.body()), " "))
 		}
 		if state {
 			for range c.int() {

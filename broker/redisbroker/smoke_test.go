@@ -26,6 +26,13 @@ func take(t *testing.T, r broker.Reader, n, top int, settle ...broker.Settlement
 		req.Free = append(req.Free, i)
 	}
 	rep, err := r.Turn(context.Background(), req)
+	for err == nil && rep.Again && len(rep.Units) == 0 {
+		results := rep.Results
+		req.Settle = nil
+		if rep, err = r.Turn(context.Background(), req); rep.Results == nil || len(rep.Results) == 0 {
+			rep.Results = results
+		}
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,13 +109,20 @@ func TestDialogOfTwoServices(t *testing.T) {
 		if rep.Results[0].Err != nil {
 			t.Fatal(rep.Results[0].Err)
 		}
-		for _, want := range []string{"m1", "m2"} {
-			if len(rep.Units) != 1 || string(rep.Units[0].Messages[0].Body) != want {
-				t.Fatalf("got %+v, want %s", rep.Units, want)
+		var got []string
+		for {
+			for _, m := range rep.Units[0].Messages {
+				got = append(got, string(m.Body))
 			}
-			if want == "m1" {
-				rep = take(t, r, 2, 2, commits(rep.Units)...)
+			if len(got) >= 2 {
+				break
 			}
+			if rep = take(t, r, 2, 2, commits(rep.Units)...); len(rep.Units) != 1 {
+				t.Fatalf("got %v and then %+v, want m1 and m2", got, rep.Units)
+			}
+		}
+		if fmt.Sprint(got) != "[m1 m2]" {
+			t.Fatalf("got %v, want [m1 m2]", got)
 		}
 		end := broker.Effect{Kind: broker.EffectEnd, Conversation: m.Conversation}
 		rep = take(t, r, 2, 2, commits(rep.Units, end)...)

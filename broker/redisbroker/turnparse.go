@@ -10,8 +10,9 @@ import (
 
 // cursor walks the one-string reply of a turn.
 type cursor struct {
-	s   string
-	bad bool
+	s      string
+	bodies []any // in the order of the messages
+	bad    bool
 }
 
 func (c *cursor) line() string {
@@ -55,6 +56,28 @@ func (c *cursor) take(n int) string {
 	return b
 }
 
+// body takes the next body.
+func (c *cursor) body() []byte {
+	if len(c.bodies) == 0 {
+		c.bad = true
+		return nil
+	}
+	b, _ := c.bodies[0].(string)
+	c.bodies = c.bodies[1:]
+	return []byte(b)
+}
+
+// text returns the lines of a turn's reply and keeps the bodies, which come apart: as a part of the lines the server would
+// hash and copy them again.
+func (r *reader) text(v any) string {
+	r.bodies = nil
+	if list, ok := v.([]any); ok && len(list) > 0 {
+		v, r.bodies = list[0], list[1:]
+	}
+	s, _ := v.(string)
+	return s
+}
+
 // parse turns the reply into results and units, and does what it asks for.
 func (r *reader) parse(ctx context.Context, s string, settle []broker.Settlement, order []int) (broker.TurnReply, error) {
 	rep, rebuild, err := r.read(s, settle, order)
@@ -72,7 +95,7 @@ func (r *reader) parse(ctx context.Context, s string, settle []broker.Settlement
 
 // read reads the reply and notes the units as held. rebuild says that a lane has lost its group.
 func (r *reader) read(s string, settle []broker.Settlement, order []int) (rep broker.TurnReply, rebuild bool, err error) {
-	c := &cursor{s: s}
+	c := &cursor{s: s, bodies: r.bodies}
 	status, now, again, alone := c.line(), c.line(), c.line(), c.line()
 	waiting, due := c.int(), c.line()
 	r.withState = c.line() == "1"
@@ -155,11 +178,11 @@ func (r *reader) parseUnit(c *cursor) *broker.Unit {
 	h := &held{unit: u}
 	for range n {
 		ref, counts, state, head := c.line(), c.line(), c.line(), c.line()
-		body := c.take(bodyLen(head))
+		body := c.body()
 		if c.bad {
 			return u
 		}
-		m, ok := r.b.decode(ref, head, []byte(body))
+		m, ok := r.b.decode(ref, head, body)
 		if !ok {
 			m.Type = broker.ReasonMalformedEnvelope
 		}

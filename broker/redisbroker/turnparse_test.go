@@ -10,7 +10,7 @@ import (
 
 // reading returns a reader as it stands between two turns: it settles a plain unit and one of a group.
 func reading() (*reader, []broker.Settlement, []int) {
-	r := &reader{b: &Broker{}, queue: "q", prefix: "{ns/q}:", held: map[uint64]*held{}, runs: map[string]int{"s:x": 3}}
+	r := &reader{b: &Broker{}, queue: "q", prefix: "{ns/q}:", held: map[uint64]*held{}, runs: map[string]int{"s:x": 3}, bodies: []any{"a\nb"}}
 	var settle []broker.Settlement
 	for i, g := range []string{"", "s:x"} {
 		u := &broker.Unit{ID: uint64(i + 1), Slot: i, Group: g}
@@ -22,7 +22,7 @@ func reading() (*reader, []broker.Settlement, []int) {
 
 const (
 	replyHead = "ON\n1000000\n1\n0\n7\n1000500\n0\n"
-	replyUnit = "0\n1\ns:x\n9-0\n2,1,0\n\ns:x|3|||1000000|S|m9||k=v\na\nb\n"
+	replyUnit = "0\n1\ns:x\n9-0\n2,1,0\n\ns:x|3|||1000000|S|m9||k=v\n"
 )
 
 func TestTheReplyOfATurn(t *testing.T) {
@@ -58,12 +58,12 @@ func TestATornReplyIsAnError(t *testing.T) {
 		}
 	}
 	for what, s := range map[string]string{
-		"a negative number of units":       replyHead + "0\n\n-1\n",
-		"more units than bytes":            replyHead + "0\n\n99999999999\n",
-		"more results than bytes":          replyHead + "9999999999\n\n0\n",
-		"a negative number of messages":    replyHead + "0\n\n1\n0\n-1\ns:x\n",
-		"more messages than bytes":         replyHead + "0\n\n1\n0\n9999999999\ns:x\n",
-		"a body longer than what is there": strings.Replace(whole, "|3|", "|99|", 1),
+		"a negative number of units":    replyHead + "0\n\n-1\n",
+		"more units than bytes":         replyHead + "0\n\n99999999999\n",
+		"more results than bytes":       replyHead + "9999999999\n\n0\n",
+		"a negative number of messages": replyHead + "0\n\n1\n0\n-1\ns:x\n",
+		"more messages than bytes":      replyHead + "0\n\n1\n0\n9999999999\ns:x\n",
+		"more messages than bodies":     strings.Replace(whole, "\n\n1\n0\n1\n", "\n\n2\n0\n1\n", 1) + replyUnit,
 	} {
 		r, settle, order := reading()
 		if _, _, err := r.read(s, settle, order); !errors.Is(err, broker.ErrCorrupt) {

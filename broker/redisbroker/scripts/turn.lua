@@ -337,10 +337,8 @@ local head = {H.nogroup and 'NOGROUP' or on and 'ON' or 'OFF', int(now), again a
 for i = 1, #results do head[8 + i] = results[i] end
 head[#head + 1] = table.concat(sends, ' ')
 head[#head + 1] = int(H.units)
-local reply, out = H.bodies, H.out
-out[0] = table.concat(head, '\n')
-out[H.no + 1] = ''
-reply[1] = table.concat(out, '\n', 0, H.no + 1)
+local reply = H.bodies
+reply[1] = table.concat(head, '\n') .. '\n' .. table.concat(H.out, '\n', 1, H.no) .. '\n'
 -- What a lost reply said must be told again: resume asks for results that are not plain commits, a token's call is repeated.
 if T.has('f') then
   if A.nplain + A.ngroups + A.nother > 0 then call('SET', P .. 'done:' .. ARGV[22], reply[1], 'EX', '60') end

@@ -79,6 +79,18 @@ local function file_add(filed, g, ref)
   t[#t + 1] = ref
 end
 
+-- fits says whether a header, from its first '|' at p on, states the length of its body: what does not is not ours.
+local lengths = {}
+local function fits(h, p, b)
+  local n = #b
+  local s = lengths[n]
+  if not s then
+    s = '|' .. int(n) .. '|'
+    lengths[n] = s
+  end
+  return sub(h, p, p + #s - 1) == s
+end
+
 -- parse_entries splits what XREADGROUP gave into entries with owner and ref; broken ones are set aside.
 local function parse_entries(H, raw_entries, suffix, skip)
   local ents, n, plain = {}, 0, true
@@ -127,24 +139,26 @@ end
 -- hand_plain_entries hands out the plain messages at the start of what was read while there are slots, and returns how many they
 -- are: the path of a queue without conversations, where nothing has to be looked up.
 local function hand_plain_entries(H, list)
-  local out, no, w, nw, used, n = H.out, H.no, H.win, H.nw, H.used, H.n
+  local out, no, w, nw, used, n, bodies, nb = H.out, H.no, H.win, H.nw, H.used, H.n, H.bodies, H.nb
   if H.state or next(H.closed) then return 0 end
   local tokens, first = H.tokens, used
   for i = 1, #list do
     local e = list[i]
     local id, f = e[1], e[2]
     local h = f[1]
-    if used == n or not h or byte(h, 1) ~= 124 or f[3] or byte(id, -1) ~= 48 or byte(id, -2) ~= 45 then break end
+    if used == n or not h or byte(h, 1) ~= 124 or f[3] or byte(id, -1) ~= 48 or byte(id, -2) ~= 45
+      or not fits(h, 1, f[2]) then break end
     used = used + 1
     local s = tokens[used]
     out[no + 1] = s; out[no + 2] = '1'; out[no + 3] = ''; out[no + 4] = id
-    out[no + 5] = ''; out[no + 6] = ''; out[no + 7] = h; out[no + 8] = f[2]
-    no = no + 8
+    out[no + 5] = ''; out[no + 6] = ''; out[no + 7] = h
+    no = no + 7
+    nb = nb + 1; bodies[nb] = f[2]
     w[nw + 1] = s; w[nw + 2] = ' '; w[nw + 3] = id; w[nw + 4] = ' \n'
     nw = nw + 4
   end
   local done = used - first
-  H.no, H.nw, H.used = no, nw, used
+  H.no, H.nw, H.used, H.nb = no, nw, used, nb
   H.units, H.msgs = H.units + done, H.msgs + done
   return done
 end

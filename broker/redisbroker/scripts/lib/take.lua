@@ -78,7 +78,7 @@ end
 -- hand makes the collector of a turn. tokens: slot numbers, the first nempty of them slots without a unit.
 local function hand_new(c, me, now, top, tokens, nempty, withstate)
   return {c = c, me = me, now = now, top = top, tokens = tokens, n = #tokens, nempty = nempty, used = 0, closed = {}, out = {}, no = 0,
-    win = {}, nw = 0, units = 0, alone = false, more = false, broken = {}, open = {}, state = withstate and c.hasstate, msgs = 0}
+    bodies = {''}, nb = 1, win = {}, nw = 0, units = 0, alone = false, more = false, broken = {}, open = {}, state = withstate and c.hasstate, msgs = 0}
 end
 
 -- slot gives the next slot, or nil. A unit that must run alone gets an empty slot and closes it for others.
@@ -129,8 +129,9 @@ local function emit(H, s, g, items)
   nw = nw + 2
   for i = 1, n do
     local m = items[i]
-    out[no + 1] = m[1]; out[no + 2] = m[4] or ''; out[no + 3] = m[5] or ''; out[no + 4] = m[2]; out[no + 5] = m[3]
-    no = no + 5
+    out[no + 1] = m[1]; out[no + 2] = m[4] or ''; out[no + 3] = m[5] or ''; out[no + 4] = m[2]
+    no = no + 4
+    H.nb = H.nb + 1; H.bodies[H.nb] = m[3]
     if i > 1 then nw = nw + 1; w[nw] = ',' end
     nw = nw + 1; w[nw] = m[1]
   end
@@ -146,8 +147,9 @@ end
 local function emit_one(H, s, g, ref, state, h, b)
   local out, no, w, nw = H.out, H.no, H.win, H.nw
   out[no + 1] = s; out[no + 2] = '1'; out[no + 3] = g; out[no + 4] = ref
-  out[no + 5] = ''; out[no + 6] = state or ''; out[no + 7] = h; out[no + 8] = b
-  H.no = no + 8
+  out[no + 5] = ''; out[no + 6] = state or ''; out[no + 7] = h
+  H.no = no + 7
+  H.nb = H.nb + 1; H.bodies[H.nb] = b
   w[nw + 1] = s; w[nw + 2] = ' '; w[nw + 3] = ref; w[nw + 4] = ' '; w[nw + 5] = g; w[nw + 6] = '\n'
   H.nw = nw + 6
   if H.state then emit_state(H, g) end

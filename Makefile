@@ -2,7 +2,7 @@
 # apt-get when it runs as root, and otherwise says what is missing.
 
 # Two packages at a time: their tests start servers and compile plugins.
-GOTEST  := go test -p 2 -timeout 10m
+GOTEST  := go test -p 2 -timeout 25m
 FUZZTIME ?= 30s
 
 .PHONY: help build test race test-bench lint check fuzz bench bench-guest tools

@@ -2,12 +2,13 @@
 -- turning it off wakes waiting receivers, which then fail (RC-7).
 -- lib: base
 -- KEYS 1: meta of the queue.
--- ARGV 1: now in ms, '' for the server's  2: status  3: epoch that must still hold, '' any
--- RETURNS the status before; NOENT; or CHANGED when the epoch is another.
+-- ARGV 1: now in ms, '' for the server's  2: status  3: epoch that must still hold, '' any. With one, only a queue that poison turned off is
+--   switched: what an operator switched since stays as it is.
+-- RETURNS the status before; NOENT; or CHANGED when the epoch is another, or the queue is not off.
 local now = clock(ARGV[1])
 local c = open(sub(KEYS[1], 1, -5))
 if not c then return 'NOENT' end
-if ARGV[3] ~= '' and ARGV[3] ~= c.epoch then return 'CHANGED' end
+if ARGV[3] ~= '' and (ARGV[3] ~= c.epoch or c.status ~= 'off') then return 'CHANGED' end
 local before = c.status
 local was = can_receive(c)
 c.status = ARGV[2]

@@ -25,9 +25,9 @@ func Run(t *testing.T, open New) {
 		{"Guarantees", guarantees},
 		{"Holes", slices.Concat(holes, dialogHoles, wakeHoles, transmitHoles)},
 		{"Rules", slices.Concat(receiveRules, sendRules, poisonRules, timerRules, lifetimeRules, contractRules, retentionRules, priorityRules,
-			transmitRules, scheduleRules)},
+			transmitRules, scheduleRules, endRules)},
 		{"Found", found},
-		{"Cases", slices.Concat(cases, limited)},
+		{"Cases", slices.Concat(cases, dialogCases, limited)},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			for _, one := range part.tests {
@@ -35,5 +35,10 @@ func Run(t *testing.T, open New) {
 			}
 		})
 	}
+	orders := orderCasesReal
+	if h.Full == nil {
+		orders = orderCasesEmbedded
+	}
+	t.Run("TestSM_5_receive_order", func(t *testing.T) { huntOrder(t, open, orders) })
 	t.Run("Random", func(t *testing.T) { Hunt(t, open, randomSteps) })
 }

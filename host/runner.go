@@ -31,7 +31,9 @@ type Invocation struct {
 
 // EffectChecker is the part of broker.Readers that staging needs.
 type EffectChecker interface {
+	// NewHandle makes the handle of a dialog that begins at queue; see broker.Readers.
 	NewHandle(queue string) (string, error)
+	// CheckEffect tells at staging time whether eff is known to fail; see broker.Readers.
 	CheckEffect(ctx context.Context, unit *broker.Unit, eff *broker.Effect) error
 }
 

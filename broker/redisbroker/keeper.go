@@ -15,15 +15,13 @@ type keepState struct {
 	next    map[string]int64 // prefix → next due ms as far as known
 	last    time.Time        // of the last full sweep
 	applied broker.Definitions
-	remade  bool
 	hintMu  sync.Mutex // guards hints
 	hints   map[string]int64
 }
 
 const (
-	sweepEvery  = 5 * time.Second
-	dueAtOnce   = 500 // of each kind in one script
-	keepWorkers = 1
+	sweepEvery = 5 * time.Second
+	dueAtOnce  = 500 // of each kind in one script
 )
 
 // hintDue notes that something of prefix is due at ms: published by the script that arranged it.

@@ -29,7 +29,7 @@ func take(t *testing.T, r broker.Reader, n, top int, settle ...broker.Settlement
 	for err == nil && rep.Again && len(rep.Units) == 0 {
 		results := rep.Results
 		req.Settle = nil
-		if rep, err = r.Turn(context.Background(), req); rep.Results == nil || len(rep.Results) == 0 {
+		if rep, err = r.Turn(context.Background(), req); len(rep.Results) == 0 {
 			rep.Results = results
 		}
 	}

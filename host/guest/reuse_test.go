@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/broker"
+	"parley/internal/redistest"
 )
 
 // TestCase37InstanceReuse: whatever an attempt did, the next one sees nothing of it (wasm-instance-reuse).
@@ -139,9 +140,7 @@ func TestCaseS7Burst(t *testing.T) {
 			}
 		})
 	}
-	for running.Load() < limit {
-		time.Sleep(time.Millisecond)
-	}
+	redistest.Eventually(t, "every instance is at work", func() bool { return running.Load() >= limit })
 	other := load(t, wat(t, "empty"), Options{})
 	wantCommit(t, attemptOf(t, other, ""))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)

@@ -31,6 +31,7 @@ var layers = []layer{
 	{"host/guest/meter", nil, "a rewriter of modules is pure: bytes in, bytes out"},
 	{"sdk", nil, "plugins' authors get the SDK alone"},
 	{"plugins", []string{"sdk"}, "a plugin sees the SDK alone"},
+	{"plugins/examples/internal", []string{"broker", "host", "host/guest", "sdk"}, "what the tests of the examples share runs plugins as a host does"},
 	{"tracing", []string{"broker", "host"}, "tracing watches the host; nothing watches tracing"},
 	{"cmd/runtime", append(brokerParts(), "broker/redisbroker", "host", "host/guest", "host/guest/meter", "plugins", "sdk", "tracing"), "the binary wires everything that is no test helper"},
 	{"internal", append(brokerParts(), "broker/redisbroker", "host", "host/guest", "host/guest/meter", "sdk", "tracing"), "test helpers know everything below the binary"},
@@ -42,7 +43,7 @@ func brokerParts() []string {
 }
 
 // testOnly are packages that no binary may contain.
-var testOnly = []string{"internal", "broker/brokertest"}
+var testOnly = []string{"internal", "broker/brokertest", "plugins/examples/internal"}
 
 // layerOf is the innermost layer that holds a folder.
 func layerOf(dir string) (layer, bool) {

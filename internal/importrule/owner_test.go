@@ -37,6 +37,12 @@ var dependencies = []dependency{
 		"only the embedded broker runs a server in its process",
 	},
 	{
+		"github.com/yuin/gopher-lua",
+		nil,
+		[]string{"broker/redisbroker"},
+		"tests parse the scripts with the language of the embedded server",
+	},
+	{
 		"go.opentelemetry.io/",
 		[]string{"tracing"},
 		[]string{"cmd/runtime"},

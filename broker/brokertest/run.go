@@ -42,3 +42,11 @@ func Run(t *testing.T, open New) {
 	t.Run("TestSM_5_receive_order", func(t *testing.T) { huntOrder(t, open, orders) })
 	t.Run("Random", func(t *testing.T) { Hunt(t, open, randomSteps) })
 }
+
+// RunDialogs runs the rules about dialogs alone, for one more kind of store.
+func RunDialogs(t *testing.T, open New) {
+	for _, one := range slices.Concat(receiveRules, sendRules, timerRules, lifetimeRules, contractRules, retentionRules, priorityRules,
+		transmitRules, endRules) {
+		t.Run(one.name, func(t *testing.T) { one.run(newStage(t, open)) })
+	}
+}

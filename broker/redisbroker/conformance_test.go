@@ -43,6 +43,8 @@ type lab struct {
 	opt   Options
 	b     *Broker
 	clock atomic.Int64
+
+	advance func(time.Duration) // moves the clock of a lab that another one made
 }
 
 func newHarness(t testing.TB, url string, patch func(name, source string) string) (brokertest.Harness, *lab) {

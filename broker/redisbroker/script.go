@@ -91,14 +91,32 @@ func (b *Broker) run(ctx context.Context, name, key string, args ...any) (any, e
 			return nil, errLost
 		}
 	}
-	v, err := b.rdb.EvalSha(ctx, s.sha, []string{key}, args...).Result()
+	v, err := b.eval(ctx, "evalsha", s.sha, key, args)
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-		v, err = b.rdb.Eval(ctx, s.source, []string{key}, args...).Result()
+		v, err = b.eval(ctx, "eval", s.source, key, args)
 	}
 	if fault == LoseReply {
 		return nil, errLost
 	}
 	return v, err
+}
+
+// onceCmd is a command that a Cluster's client must not send again by itself when a connection breaks: it may have happened (M6).
+// Redirections are followed all the same, since then it has not.
+type onceCmd struct{ *redis.Cmd }
+
+// NoRetry tells the client.
+func (onceCmd) NoRetry() bool { return true }
+
+func (b *Broker) eval(ctx context.Context, verb, script, key string, args []any) (any, error) {
+	cmd := redis.NewCmd(ctx, append([]any{verb, script, 1, key}, args...)...)
+	cmd.SetFirstKeyPos(3)
+	if b.cluster {
+		_ = b.rdb.Process(ctx, onceCmd{cmd})
+	} else {
+		_ = b.rdb.Process(ctx, cmd)
+	}
+	return cmd.Result()
 }
 
 // repeat calls an idempotent script until it answers, at most maxCallTries times.

@@ -19,13 +19,14 @@ if s then
 end
 call('HSET', P .. 'txl', target, me .. '|' .. int(now + tonumber(ARGV[4])))
 
+-- An empty stream stays: its last id is what keeps ids growing, whatever the server's clock does, and the target takes an id that is
+-- not above the last for a repeat.
 -- Entries of a conversation that ended with an error are dropped here, at most 1,000 a look (EC-8).
 for _ = 1, 1000 do
   local r = call('XRANGE', P .. 'tx:' .. target, '-', '+', 'COUNT', '1')
   if not r[1] then
     call('HDEL', P .. 'txs', target)
     call('HDEL', P .. 'txl', target)
-    call('DEL', P .. 'tx:' .. target)
     flush()
     return {'EMPTY'}
   end

@@ -25,6 +25,11 @@ func CheckDefinitions(d *Definitions) error {
 			errs = append(errs, ErrInvalid.With("priority %q: level %d; use 1 (low) to 10 (high)", p.Name, p.Level))
 		}
 	}
+	for _, n := range d.Notify {
+		if n.Event != "queue_disabled" {
+			errs = append(errs, ErrNotAvailable.With("event notification %q of queue %q; use queue_disabled", n.Event, n.Queue))
+		}
+	}
 	for _, s := range d.Schedules {
 		if s.Name == "" || s.To == "" {
 			errs = append(errs, ErrInvalid.With("schedule %q: it needs a name and a service in to", s.Name))
@@ -56,7 +61,9 @@ func CheckQueueSettings(q *QueueSettings) error {
 		errs = append(errs, bad("max_message_size is 1 byte to 512 MiB, not", q.MaxMessageSize))
 	}
 	switch q.OnDeadLetter {
-	case "continue", "park", "end":
+	case "continue", "end":
+	case "park":
+		errs = append(errs, ErrNotAvailable.With("queue %q: on_dead_letter park; use continue or end", q.Name))
 	default:
 		errs = append(errs, bad("on_dead_letter is continue, park or end, not", q.OnDeadLetter))
 	}

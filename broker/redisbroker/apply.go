@@ -306,12 +306,12 @@ func (b *Broker) restoreDefinitions(ctx context.Context, rep *broker.KeepReport)
 	if len(defs.Queues) == 0 {
 		return nil
 	}
-	n, err := b.rdb.Exists(ctx, b.prefix(defs.Queues[0].Name)+"meta", b.nsKey("entities")).Result()
-	if b.cluster {
-		n, err = b.rdb.Exists(ctx, b.nsKey("entities")).Result()
-		n *= 2
-	}
-	if err != nil || n == 2 {
+	var meta, entities *redis.IntCmd
+	_, err := b.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // of two slots
+		meta, entities = pipe.Exists(ctx, b.prefix(defs.Queues[0].Name)+"meta"), pipe.Exists(ctx, b.nsKey("entities"))
+		return nil
+	})
+	if err != nil || entities.Val() == 1 && (meta.Val() == 1 || b.cluster) { // remake looks after single queues of a Cluster
 		return b.fault("keep", err)
 	}
 	b.dir.mu.Lock()
@@ -325,11 +325,17 @@ func (b *Broker) restoreDefinitions(ctx context.Context, rep *broker.KeepReport)
 	}
 	for _, q := range defs.Queues {
 		rep.Repaired = append(rep.Repaired, q.Name)
-		p := b.prefix(q.Name)
-		args := &redis.XAddArgs{Stream: p + "events", MaxLen: 10000, Approx: true, Values: []any{"type", "stream_lost", "queue", escape(q.Name), "time", b.clock().UnixMilli(), "messages", 0}}
-		if err := b.rdb.XAdd(ctx, args).Err(); err != nil {
-			return b.fault("keep", err)
+		if err := b.tellLost(ctx, q.Name); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// tellLost writes the event of a queue whose keys were gone.
+func (b *Broker) tellLost(ctx context.Context, queue string) error {
+	err := b.rdb.XAdd(ctx, &redis.XAddArgs{Stream: b.prefix(queue) + "events", MaxLen: 10000, Approx: true, Values: []any{
+		"type", "stream_lost", "queue", escape(queue), "time", b.clock().UnixMilli(), "messages", 0,
+	}}).Err()
+	return b.fault("keep", err)
 }

@@ -232,11 +232,43 @@ func (b *Broker) checkGroups(ctx context.Context, prefix string, rep *broker.Kee
 	if err == nil || !strings.Contains(err.Error(), "NOGROUP") {
 		return nil
 	}
-	if ok, err := b.rdb.Exists(ctx, prefix+"meta").Result(); err != nil || ok == 0 {
-		return err
+	ok, err := b.rdb.Exists(ctx, prefix+"meta").Result()
+	if err != nil {
+		return b.fault("keep", err)
+	}
+	if ok == 0 {
+		return b.remake(ctx, b.queueOf(prefix), rep)
 	}
 	rep.Repaired = append(rep.Repaired, b.queueOf(prefix))
 	return b.rebuild(ctx, prefix)
+}
+
+// remake configures a queue whose keys are gone although the directory has it: a master of a Cluster came back empty.
+func (b *Broker) remake(ctx context.Context, queue string, rep *broker.KeepReport) error {
+	if err := b.dir.load(ctx, b); err != nil { // it may have been deleted just now
+		return err
+	}
+	b.dir.mu.RLock()
+	e, ok := b.dir.queues[queue]
+	prios := b.dir.prios
+	var due []broker.Schedule
+	for _, s := range b.dir.schedule {
+		if b.dir.services[s.To].Queue == queue {
+			due = append(due, s)
+		}
+	}
+	b.dir.mu.RUnlock()
+	if !ok {
+		return nil
+	}
+	if err := b.configure(ctx, queue, e, b.servicesOf(queue), prios); err != nil {
+		return err
+	}
+	if err := b.armQueueSchedules(ctx, queue, due); err != nil {
+		return err
+	}
+	rep.Repaired = append(rep.Repaired, queue)
+	return b.tellLost(ctx, queue)
 }
 
 func (b *Broker) rebuild(ctx context.Context, prefix string) error {

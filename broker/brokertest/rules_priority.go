@@ -115,14 +115,18 @@ func (s *stage) twoLevels() (a, b, other string) {
 
 func bestWaiting(s *stage) {
 	a, b, other := s.twoLevels()
-	s.say(b, "b0")
 	s.say(other, "o0")
-	w := s.open(homeQueue, 1)
+	s.say(b, "b0")
+	w := s.open(homeQueue, 2)
+	for _, u := range w.receive().Units {
+		w.want(broker.Released, release(u))
+	}
+	w.close()
+	w = s.open(homeQueue, 1)
 	w.want(broker.Released, release(w.one("o0"))) // only level 2 waits in the shared group
-	w.want(broker.Released, release(w.one("o0")))
-	s.sayTyped(a, noteType, "a0") // and now level 9 does too
-	u := w.one("a0")
-	w.commit(u)
+	s.sayTyped(a, noteType, "a0")                 // and now level 9 does too
+	w.commit(w.one("a0"))
+	w.want(broker.Released, release(w.one("o0"))) // and no more
 	s.equal("then", w.drain(), "[o0 b0]")
 }
 

@@ -84,6 +84,7 @@ var scheduleRules = []test{
 		s.status("watch", broker.QueueOff)
 		s.poison("m")
 		s.keepFor(10 * time.Second)
+		s.equal("what a queue that is off took", s.queue("watch").Counts, broker.Counts{})
 		s.status("watch", broker.QueueActive)
 		s.keepFor(5 * time.Second)
 		s.equal("notified", len(s.drainAll("watch")), 1)

@@ -19,6 +19,7 @@ var found = []test{
 	{"TestFound_two_units_at_the_limit_turn_the_queue_once", twoAtTheLimit},
 	{"TestFound_END_of_a_parked_conversation_keeps_the_counters", endParked},
 	{"TestFound_a_timer_that_came_back_is_not_joined_by_a_second", timerCameBack},
+	{"TestFound_a_pause_ends_behind_an_ended_conversation", restBehindEnded},
 	{"TestFound_a_refused_unit_leaves_no_trace_in_the_next", refusedLeavesNoTrace},
 }
 
@@ -168,6 +169,19 @@ func endParked(s *stage) {
 	w = s.open(workQueue, 1)
 	w.none()
 	s.equal("counts", s.snapshot(workQueue).Counts, broker.Counts{})
+}
+
+// restBehindEnded parks a group whose unit had messages of two conversations, and ends the one that stands in front.
+func restBehindEnded(s *stage) {
+	a, b := s.sharedGroup()
+	w := s.open(homeQueue, 1)
+	w.top = 4
+	w.want(broker.RolledBack, pause(w.one("a0", "a1", "b0", "b1"), 3*time.Second))
+	s.end(a, 0)
+	s.advance(4 * time.Second)
+	s.snapshot(homeQueue)
+	s.equal("left", w.drain(), "[b0 b1]")
+	_ = b
 }
 
 func refusedLeavesNoTrace(s *stage) {

@@ -26,8 +26,13 @@ local function rested(g)
     for _, r in ipairs(call('LRANGE', P .. 'b:' .. g .. ':' .. l, 0, 999)) do
       local key, id = lane_of(c, r)
       local p = call('XPENDING', key, 'w', id, id, '1')
-      if not p[1] or p[1][2] ~= 'retry' then break end
-      back_refs[#back_refs + 1] = r
+      if p[1] and p[1][2] == 'retry' then
+        back_refs[#back_refs + 1] = r
+      else -- one of a conversation that ended meanwhile may stand in between
+        local head = read(c, r)
+        local owner = head and sub(head, 1, find(head, '|', 1, true) - 1)
+        if head and (byte(owner, 2) == 58 or conv_get(c, owner)) then break end
+      end
     end
   end
   if #back_refs > 0 then rename(c, back_refs, 1, #back_refs, 'backlog') end

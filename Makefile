@@ -5,7 +5,7 @@
 GOTEST  := go test -p 2 -timeout 25m
 FUZZTIME ?= 30s
 
-.PHONY: help build test race test-bench lint check fuzz bench bench-guest tools
+.PHONY: help build test random race test-bench lint check fuzz bench bench-guest tools
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ tools: ## install or find what the tests need
 
 test: tools ## all tests of the main module, on real servers
 	$(GOTEST) ./...
+
+random: tools ## the random test at its full length: 10,000 steps on each server
+	PARLEY_RANDOM_STEPS=10000 go test -timeout 60m -run '^TestConformance(Real|Embedded)$$/^Random$$' ./broker/redisbroker
 
 # The meter is pure and starts no goroutine: the race detector finds nothing
 # there and makes its interpreted guests many times slower.

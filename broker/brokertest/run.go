@@ -1,7 +1,9 @@
 package brokertest
 
 import (
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -40,7 +42,7 @@ func Run(t *testing.T, open New) {
 		orders = orderCasesEmbedded
 	}
 	t.Run("TestSM_5_receive_order", func(t *testing.T) { huntOrder(t, open, orders) })
-	t.Run("Random", func(t *testing.T) { Hunt(t, open, randomSteps) })
+	t.Run("Random", func(t *testing.T) { Hunt(t, open, wantedSteps(t)) })
 }
 
 // RunDialogs runs the rules about dialogs alone, for one more kind of store.
@@ -49,4 +51,19 @@ func RunDialogs(t *testing.T, open New) {
 		transmitRules, endRules) {
 		t.Run(one.name, func(t *testing.T) { one.run(newStage(t, open)) })
 	}
+}
+
+// wantedSteps is how many random steps a run makes: 1,000, a tenth of it with -short, or what PARLEY_RANDOM_STEPS says (make random: 10,000).
+func wantedSteps(t testing.TB) int {
+	if v := os.Getenv("PARLEY_RANDOM_STEPS"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 {
+			t.Fatalf("PARLEY_RANDOM_STEPS is %q: give a number of steps", v)
+		}
+		return n
+	}
+	if testing.Short() {
+		return randomSteps / 100
+	}
+	return randomSteps / 10
 }

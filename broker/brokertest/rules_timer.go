@@ -58,6 +58,14 @@ var timerRules = []test{
 		s.keep()
 		s.equal("once it is on", s.drainAll(workQueue), "[Timer]")
 	}},
+	{"TestT_OR_6_a_timer_overtakes_no_other_conversation_of_its_group", func(s *stage) {
+		_, b := s.sharedGroup()
+		w := s.open(homeQueue, 1)
+		w.fileAll()
+		s.timer(b, time.Second)
+		s.advance(time.Second)
+		s.equal("order", w.drain(), "[a0 Timer b0 a1 b1]")
+	}},
 	{"TestSM_11_two_unreceived_timers_are_one", func(s *stage) {
 		c := s.begin()
 		for range 2 {

@@ -44,10 +44,7 @@ func Inspect(ctx context.Context, opt Options) (ServerInfo, error) {
 	if err != nil {
 		return info, err
 	}
-	u.MaxRetries, u.DialerRetries = -1, 1
-	u.DialTimeout, u.ReadTimeout, u.WriteTimeout = dialTimeout, callTimeout, callTimeout
-	u.ContextTimeoutEnabled, u.DisableIdentity, u.IsClusterMode = true, true, cluster
-	rdb := redis.NewUniversalClient(u)
+	rdb := newClient(u, cluster)
 	defer func() { _ = rdb.Close() }()
 	fault := (&Broker{opt: opt}).fault
 	if err := rdb.Ping(ctx).Err(); err != nil {

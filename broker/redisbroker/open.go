@@ -34,21 +34,9 @@ type Options struct {
 
 	// Now overrides the server's clock in scripts, in milliseconds; 0 means the server's. Tests only.
 	Now func() int64
-	// Fault is asked after each script call whether its reply is lost. Tests only.
-	Fault func(script string) Fault
 	// PatchScript may change the text of a script before it is loaded. Tests of the tests only.
 	PatchScript func(name, source string) string
 }
-
-// Fault is what a test makes happen to one call.
-type Fault uint8
-
-// The faults.
-const (
-	NoFault   Fault = iota
-	LoseCall        // the call never reaches the server
-	LoseReply       // the server executes it, the reply is lost
-)
 
 // Broker implements every role of package broker. Safe for concurrent use.
 type Broker struct {
@@ -89,28 +77,23 @@ func Open(ctx context.Context, opt Options) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	u.ClientName = cleanName(opt.ClientName)
-	u.MaxRetries = -1 // an automatic retry doubles what is not idempotent (M6)
-	u.DialTimeout = dialTimeout
-	u.DialerRetries = 1
-	u.ReadTimeout = callTimeout
-	u.WriteTimeout = callTimeout
-	u.ContextTimeoutEnabled = true
-	u.PoolSize = 32
-	u.DisableIdentity = true
-	var rdb redis.UniversalClient
-	if cluster {
-		u.IsClusterMode = true
-		rdb = redis.NewUniversalClient(u)
-	} else {
-		rdb = redis.NewUniversalClient(u)
-	}
+	u.ClientName, u.PoolSize = cleanName(opt.ClientName), 32
+	rdb := newClient(u, cluster)
 	b, err := start(ctx, opt, rdb, cluster)
 	if err != nil {
 		_ = rdb.Close()
 		return nil, err
 	}
 	return b, nil
+}
+
+// newClient makes a client that repeats nothing by itself (an automatic retry doubles what is not idempotent, M6), bounds every call,
+// and ends a call with its context.
+func newClient(u *redis.UniversalOptions, cluster bool) redis.UniversalClient {
+	u.MaxRetries, u.DialerRetries = -1, 1
+	u.DialTimeout, u.ReadTimeout, u.WriteTimeout = dialTimeout, callTimeout, callTimeout
+	u.ContextTimeoutEnabled, u.DisableIdentity, u.IsClusterMode = true, true, cluster
+	return redis.NewUniversalClient(u)
 }
 
 // OpenEmbedded starts an in-process server and connects to it. It keeps nothing: when the Broker is closed, or the process

@@ -26,7 +26,6 @@ type reader struct {
 	nextID  uint64
 	runs    map[string]int // units in a row of a group, for fairness
 	autoEnd bool
-	calls   int
 	call    string // number of the last turn call
 	// withState says whether the units of the reply being read carry state.
 	withState bool
@@ -225,7 +224,6 @@ func (r *reader) refusal(s string) error {
 
 // callNumber names one turn call; it is unique among all clients, since a token may be settled by anybody.
 func (r *reader) callNumber() string {
-	r.calls++
 	r.call = r.b.boot + "/" + strconv.FormatInt(r.b.callN.Add(1), 36)
 	return r.call
 }

@@ -29,9 +29,6 @@ type script struct {
 	name, source, sha string
 }
 
-// errLost is a reply that a test made lost.
-var errLost = errors.New("the reply was lost (test)")
-
 // Script returns the joined text of one script, its library parts first.
 func scriptSource(name string) (string, error) {
 	main, err := scriptFiles.ReadFile("scripts/" + name + ".lua")
@@ -85,18 +82,9 @@ func (b *Broker) loadScripts(ctx context.Context) error {
 // run calls a script once. It falls back to sending the text when the server does not know it (restart, SCRIPT FLUSH).
 func (b *Broker) run(ctx context.Context, name, key string, args ...any) (any, error) {
 	s := b.scripts[name]
-	fault := NoFault
-	if b.opt.Fault != nil {
-		if fault = b.opt.Fault(name); fault == LoseCall {
-			return nil, errLost
-		}
-	}
 	v, err := b.eval(ctx, "evalsha", s.sha, key, args)
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		v, err = b.eval(ctx, "eval", s.source, key, args)
-	}
-	if fault == LoseReply {
-		return nil, errLost
 	}
 	return v, err
 }
@@ -145,7 +133,7 @@ func isTransport(err error) bool {
 		return false
 	}
 	var ne net.Error
-	return errors.Is(err, errLost) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &ne) ||
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &ne) ||
 		errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "connection") || redis.HasErrorPrefix(err, "LOADING") ||
 		redis.HasErrorPrefix(err, "CLUSTERDOWN") || redis.HasErrorPrefix(err, "READONLY") || redis.HasErrorPrefix(err, "MASTERDOWN")
 }

@@ -17,11 +17,12 @@ import (
 func eachServer(t *testing.T, fault func(script string) Fault, f func(t *testing.T, b *Broker)) {
 	for name, url := range map[string]string{"real": redistest.Shared(t).URL(), "embedded": redistest.StartEmbedded(t).URL()} {
 		t.Run(name, func(t *testing.T) {
-			b, err := Open(t.Context(), Options{URL: url, Namespace: redistest.Namespace(t), Fault: fault})
+			b, err := Open(t.Context(), Options{URL: url, Namespace: redistest.Namespace(t)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = b.Close() })
+			b.rdb.AddHook(&wire{choose: fault, scripts: b.scripts})
 			defs := broker.Definitions{Queues: []broker.QueueSettings{broker.DefaultQueue("q", false)}}
 			if _, err := b.Apply(t.Context(), defs, false); err != nil {
 				t.Fatal(err)

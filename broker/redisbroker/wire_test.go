@@ -9,6 +9,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// Fault is what a test makes happen to one call.
+type Fault uint8
+
+// The faults.
+const (
+	NoFault   Fault = iota
+	LoseCall        // the call never reaches the server
+	LoseReply       // the server executes it, the reply is lost
+)
+
 // wire stands between one client and its server and lets chosen script calls get lost.
 type wire struct {
 	mu      sync.Mutex // guards the fields below
@@ -16,6 +26,8 @@ type wire struct {
 	fault   Fault
 	held    *heldCall // takes the next call that would be struck
 	struck  bool
+	choose  func(script string) Fault // says it for every call instead, by the script's name
+	scripts map[string]*script        // for choose
 }
 
 // heldCall is a call that was taken off the wire.
@@ -63,6 +75,9 @@ func (h *heldCall) deliver() bool {
 
 // next says what happens to the next script call.
 func (w *wire) next(cmd redis.Cmder, next redis.ProcessHook) Fault {
+	if w.choose != nil {
+		return w.choose(w.nameOf(cmd))
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.skip > 0 {
@@ -79,6 +94,16 @@ func (w *wire) next(cmd redis.Cmder, next redis.ProcessHook) Fault {
 		w.held.cmd, w.held.next, w.held = late, next, nil
 	}
 	return w.fault
+}
+
+// nameOf is the name of the script that an EVALSHA calls, "" for another command.
+func (w *wire) nameOf(cmd redis.Cmder) string {
+	for name, s := range w.scripts {
+		if cmd.Args()[1] == s.sha {
+			return name
+		}
+	}
+	return ""
 }
 
 // DialHook is none.

@@ -9,7 +9,6 @@ type Unit struct {
 	Group    string            // lock name of the group; "" for a plain message
 	Messages []Message         // in receive order (G6): never empty
 	State    map[string][]byte // state of the conversation group; nil when it has none
-	Win      string            // the reader's record of this unit; opaque
 	// EndpointState is the state of the last message's conversation at hand-out, so that a send that must fail is known
 	// at once; "" for plain messages and sessions.
 	EndpointState State

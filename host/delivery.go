@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"parley/broker"
@@ -41,6 +42,17 @@ type delivery struct {
 
 	req  broker.TurnRequest
 	sent []finished // what req settles
+
+	runs  int64        // how often the loop ran units itself
+	role  atomic.Int64 // the number of such a run while it lasts and the loop is not taken over; else 0
+	watch *time.Timer  // has another goroutine go on with the loop when a run takes long
+	over  chan outcome // holds one
+}
+
+// outcome is how a session ended.
+type outcome struct {
+	end ending
+	err error
 }
 
 func newDelivery(r *reader, rd broker.Reader) *delivery {
@@ -52,17 +64,61 @@ func newDelivery(r *reader, rd broker.Reader) *delivery {
 	d.slots = newSlots(&r.m.host.crew, rd.Slots(), &r.m.pace, func(slot int, u *broker.Unit) finished {
 		return runs.run(d.guests, slot, u)
 	})
+	d.over = make(chan outcome, 1)
+	d.watch = time.AfterFunc(time.Hour, d.takeOver)
 	return d
 }
 
-// run is the loop of d.
+// run is the loop of d, whoever goes on with it, and what it ran itself.
 func (d *delivery) run() (ending, error) {
-	defer d.timer.Stop()
+	defer d.watch.Stop()
+	d.loop()
+	o := <-d.over
+	return o.end, o.err
+}
+
+// loop goes on until the session ends, or another goroutine has taken over.
+func (d *delivery) loop() {
 	for {
 		end, over, err := d.once()
 		if over || err != nil {
-			return end, err
+			d.timer.Stop()
+			if end == endLost || end == endFailed {
+				d.cut(errLeaseOver) // also what the goroutine runs that the loop was taken from
+			}
+			d.over <- outcome{end, err}
+			return
 		}
+		if !d.runQueued() {
+			return
+		}
+	}
+}
+
+// runQueued runs the fast units that were handed out, and reports false when another goroutine took over the loop meanwhile.
+//
+// The loop is a role, not a goroutine: handing a unit of microseconds to a worker and being woken again costs more than the
+// unit does. When one takes long, another goroutine goes on with the loop and this one is the unit's worker.
+func (d *delivery) runQueued() bool {
+	if !d.slots.mine() {
+		return true
+	}
+	d.runs++
+	run := d.runs
+	d.role.Store(run)
+	d.watch.Reset(time.Until(d.gatherEnd))
+	d.slots.serveMine(func() bool { return d.role.Load() == run })
+	if !d.role.CompareAndSwap(run, 0) {
+		return false // watch is now the other goroutine's
+	}
+	d.watch.Stop()
+	return true
+}
+
+// takeOver has another goroutine go on with the loop if units run inside of it.
+func (d *delivery) takeOver() {
+	if run := d.role.Load(); run != 0 && d.role.CompareAndSwap(run, 0) {
+		d.r.m.host.crew.start(d.loop)
 	}
 }
 
@@ -293,9 +349,6 @@ func (d *delivery) broken(err error) (ending, bool, error) {
 // abandon ends what still runs, waits for it, and reports what was never settled.
 func (d *delivery) abandon(end ending) {
 	d.r.room.Store(false)
-	if end == endLost || end == endFailed {
-		d.cut(errLeaseOver)
-	}
 	d.slots.close()
 	d.cut(nil)
 	left, _, _ := d.slots.take(nil, nil, 0, false, false)

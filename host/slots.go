@@ -27,7 +27,8 @@ type slots struct {
 	unfinished int // units handed out and not finished
 	fast       int // those of them that the loop should wait for: in slots not marked slow
 	workers    int
-	idle       int // workers that wait for work
+	idle       int  // workers that wait for work
+	inLoop     bool // the loop itself is to run the queue
 	listening  listening
 	closed     bool
 }
@@ -92,9 +93,38 @@ func (s *slots) hand(units []*broker.Unit, solo bool) bool {
 			s.queue = append(s.queue, u.Slot)
 		}
 	}
-	s.wake(s.workersFor(len(units), expected, known))
+	if s.inLoop = known && time.Duration(len(units))*expected <= inLoopSpan; !s.inLoop {
+		s.wake(s.workersFor(len(units), expected, known))
+	}
 	return true
 }
+
+// mine reports whether the loop is to run what is queued.
+func (s *slots) mine() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inLoop
+}
+
+// serveMine runs queued slots, one after another, while the loop that called it still is the loop.
+func (s *slots) serveMine(still func() bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inLoop = false
+	for len(s.queue) > 0 && still() {
+		s.serve(s.next())
+	}
+}
+
+// next takes the oldest slot off the queue. The caller holds mu.
+func (s *slots) next() int {
+	i := s.queue[0]
+	s.queue = s.queue[:copy(s.queue, s.queue[1:])]
+	return i
+}
+
+// inLoopSpan is how much work the loop does itself, and what a worker more is worth.
+const inLoopSpan = 500 * time.Microsecond
 
 // workersFor says how many goroutines should run n units that take d each. Two workers that share half a millisecond of
 // work gain less than waking the second one costs.
@@ -102,8 +132,7 @@ func (s *slots) workersFor(n int, d time.Duration, known bool) int {
 	if !known {
 		return len(s.queue)
 	}
-	const enough = 500 * time.Microsecond
-	return min(int(time.Duration(n)*d/enough)+1, len(s.queue))
+	return min(int(time.Duration(n)*d/inLoopSpan)+1, len(s.queue))
 }
 
 // wake has n workers look at the queue. The caller holds mu.
@@ -132,9 +161,7 @@ func (s *slots) worker() {
 			s.work.Wait()
 			s.idle--
 		}
-		i := s.queue[0]
-		s.queue = s.queue[:copy(s.queue, s.queue[1:])]
-		s.serve(i)
+		s.serve(s.next())
 	}
 }
 

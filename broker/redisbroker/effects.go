@@ -11,7 +11,7 @@ import (
 	"parley/broker/cronspec"
 )
 
-// encodeEffects adds the effects of unit number u to the call; the forms are those of scripts/lib/effects.lua.
+// encodeEffects adds the effects of unit number u to the call; the forms are those of scripts/rare/effects.lua.
 func (b *Broker) encodeEffects(ctx context.Context, c *turnCall, u int, queue string, unit *broker.Unit, effects []broker.Effect) error {
 	var handles []string
 	for i := range effects {
@@ -107,6 +107,9 @@ func (b *Broker) encodeSendTo(e *broker.Effect) []any {
 	owner := ""
 	if m.SessionID != "" {
 		owner = "s:" + escape(m.SessionID)
+	}
+	if owner == "" && m.TTL == 0 && m.Delay == 0 {
+		return []any{"q", escape(e.Queue), encodeRest(m, id), m.Body}
 	}
 	return []any{"Q", escape(e.Queue), owner, msArg(m.TTL), msArg(m.Delay), encodeRest(m, id), m.Body}
 }

@@ -9,7 +9,7 @@ import (
 	"parley/broker"
 )
 
-// NewHandle implements broker.Readers: <queue number>-xxxx-4xxx-…, see scripts/lib/dialog.lua.
+// NewHandle implements broker.Readers: <queue number>-xxxx-4xxx-…, see scripts/rare/dialog.lua.
 func (b *Broker) NewHandle(queue string) (string, error) {
 	b.dir.mu.RLock()
 	e, ok := b.dir.queues[queue]

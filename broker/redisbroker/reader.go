@@ -116,7 +116,7 @@ func (r *reader) Turn(ctx context.Context, req broker.TurnRequest) (broker.TurnR
 	if r.isGone() {
 		return broker.TurnReply{}, broker.ErrReaderClosed
 	}
-	final := make(map[uint64]broker.SettleResult, len(req.Settle))
+	var final map[uint64]broker.SettleResult // what a lost reply had settled
 	pending := req.Settle
 	for {
 		rep, err := r.once(ctx, req, pending)
@@ -129,6 +129,9 @@ func (r *reader) Turn(ctx context.Context, req broker.TurnRequest) (broker.TurnR
 		still, codes, err := r.resume(ctx, pending)
 		if err != nil {
 			return broker.TurnReply{}, r.failed(err)
+		}
+		if final == nil {
+			final = make(map[uint64]broker.SettleResult, len(req.Settle))
 		}
 		order := unitOrder(pending)
 		var open []broker.Settlement

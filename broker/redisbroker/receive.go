@@ -225,7 +225,7 @@ func (r *reader) restore(ctx context.Context, win string) error {
 			return broker.ErrCorrupt.With("the record of reader %s", r.name)
 		}
 		r.nextID++
-		u := &broker.Unit{ID: r.nextID, Group: f[2], Win: line + "\n"}
+		u := &broker.Unit{ID: r.nextID, Group: f[2]}
 		fmt.Sscan(f[0], &u.Slot)
 		h := &held{unit: u, atts: true}
 		for ref := range strings.SplitSeq(f[1], ",") {

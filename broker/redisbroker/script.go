@@ -9,13 +9,15 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-//go:embed scripts/*.lua scripts/lib/*.lua
+//go:embed scripts/*.lua scripts/lib/*.lua scripts/rare/*.lua
 var scriptFiles embed.FS
 
 // The scripts by name: one for each atomic transition. Each has one typed wrapper; nothing else calls them.
@@ -29,35 +31,84 @@ type script struct {
 	name, source, sha string
 }
 
-// Script returns the joined text of one script, its library parts first.
+// scriptSource returns the joined text of one script, its parts first: those of scripts/lib as they stand, those of
+// scripts/rare so that their functions are made when first called.
 func scriptSource(name string) (string, error) {
 	main, err := scriptFiles.ReadFile("scripts/" + name + ".lua")
 	if err != nil {
 		return "", err
 	}
-	var out strings.Builder
+	src, err := joinParts(scriptParts(string(main)), string(main))
+	if err != nil {
+		return "", fmt.Errorf("script %s: %w", name, err)
+	}
+	return src, nil
+}
+
+// opening are the parts with which a function begins that holds all that follows. A closure takes what is outside of the
+// function that makes it in one step, but searches, one by one, for the locals of that function.
+var opening = []string{"base", "entry", "lock", "take", "fresh"}
+
+// joinParts puts the named parts in front of main, in their order.
+func joinParts(parts []string, main string) (string, error) {
+	var src strings.Builder
+	var names []string
 	end := ""
-	for line := range strings.Lines(string(main)) {
-		parts, ok := strings.CutPrefix(line, "-- lib: ")
-		if !ok {
+	for _, part := range parts {
+		if text, err := scriptFiles.ReadFile("scripts/rare/" + part + ".lua"); err == nil {
+			names = append(names, globalFunctions(string(text))...)
+			src.WriteString("rare_parts[#rare_parts + 1] = function()\n" + string(text) + "end\n")
 			continue
 		}
-		for _, p := range strings.Fields(parts) {
-			lib, err := scriptFiles.ReadFile("scripts/lib/" + p + ".lua")
-			if err != nil {
-				return "", fmt.Errorf("script %s: %w", name, err)
-			}
-			out.Write(lib)
-			out.WriteByte('\n')
-			if p == "entry" { // closures take what is outside of their function in one step, but search for locals of their own
-				out.WriteString("return (function()\n")
-				end = "\nend)()\n"
-			}
+		text, err := scriptFiles.ReadFile("scripts/lib/" + part + ".lua")
+		if err != nil {
+			return "", err
+		}
+		if slices.Contains(opening, part) {
+			src.WriteString("return (function()\n")
+			end += "\nend)()\n"
+		}
+		src.Write(text)
+		src.WriteByte('\n')
+	}
+	return inRare(src.String()+main, names) + end, nil
+}
+
+// scriptParts returns the parts that a script's header names.
+func scriptParts(main string) []string {
+	for line := range strings.Lines(main) {
+		if parts, ok := strings.CutPrefix(line, "-- lib: "); ok {
+			return strings.Fields(parts)
 		}
 	}
-	out.Write(main)
-	out.WriteString(end)
-	return out.String(), nil
+	return nil
+}
+
+var (
+	globalFunction = regexp.MustCompile(`(?m)^function (\w+)\(`)
+	called         = regexp.MustCompile(`[\w.]+\(`)
+)
+
+// globalFunctions returns the functions that a part of scripts/rare has for others; those it has for itself are local.
+func globalFunctions(text string) []string {
+	var names []string
+	for _, m := range globalFunction.FindAllStringSubmatch(text, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+// inRare turns each of the named functions into a field of the table rare (lib/base.lua), where it is defined and called.
+func inRare(text string, names []string) string {
+	if len(names) == 0 {
+		return text
+	}
+	return called.ReplaceAllStringFunc(text, func(call string) string {
+		if slices.Contains(names, call[:len(call)-1]) {
+			return "rare." + call
+		}
+		return call
+	})
 }
 
 func (b *Broker) loadScripts(ctx context.Context) error {

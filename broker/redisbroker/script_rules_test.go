@@ -3,7 +3,6 @@ package redisbroker
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -87,16 +86,11 @@ func onBoth(t *testing.T, f func(t *testing.T, c *redis.Client)) {
 // libFunction returns a script that evaluates one statement behind the parts of the library that hold the rules.
 func libFunction(t *testing.T, statement string) string {
 	t.Helper()
-	var src strings.Builder
-	for _, part := range []string{"base", "entry", "lock", "attempt"} {
-		text, err := scriptFiles.ReadFile("scripts/lib/" + part + ".lua")
-		if err != nil {
-			t.Fatal(err)
-		}
-		src.Write(text)
-		src.WriteByte('\n')
+	src, err := joinParts([]string{"names", "base", "entry", "lock", "attempt"}, statement)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return src.String() + statement
+	return src
 }
 
 func evalText(t *testing.T, c *redis.Client, script string, args ...any) string {

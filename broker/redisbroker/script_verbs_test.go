@@ -174,20 +174,38 @@ func printTurn(s string, bodies []any) []string {
 		out = append(out, "sent "+sends)
 	}
 	for range c.int() {
-		slot, n, group := c.line(), c.int(), c.line()
+		slot, size := c.line(), c.line()
+		if size == "" {
+			out = append(out, fmt.Sprintf("plain in slot %s: %s %q %q", slot, c.line(), c.line(), c.body()))
+			continue
+		}
+		if size[0] > '9' {
+			out = append(out, fmt.Sprintf("one in slot %s of %q: %s state %q %q %q", slot, size, c.line(), c.line(), c.line(), c.body()))
+			if state {
+				out = append(out, printState(c)...)
+			}
+			continue
+		}
+		n, group := c.number(size), c.line()
 		out = append(out, fmt.Sprintf("unit in slot %s of %q", slot, group))
 		for range n {
 			ref, counts, st, head := c.line(), c.line(), c.line(), c.line()
 			out = append(out, strings.TrimRight(fmt.Sprintf("  %s counts %q state %q %s %q", ref, counts, st, head, c.body()), " "))
 		}
 		if state {
-			for range c.int() {
-				out = append(out, fmt.Sprintf("  kept %s = %q", c.line(), c.take(c.int())))
-			}
+			out = append(out, printState(c)...)
 		}
 	}
-	if c.bad || strings.TrimPrefix(c.s, "\n") != "" { // without units an empty line is left
+	if c.bad || c.s != "" {
 		out = append(out, fmt.Sprintf("and what cannot be read: %q of %q", c.s, s))
+	}
+	return out
+}
+
+func printState(c *cursor) []string {
+	var out []string
+	for range c.int() {
+		out = append(out, fmt.Sprintf("  kept %s = %q", c.line(), c.take(c.int())))
 	}
 	return out
 }

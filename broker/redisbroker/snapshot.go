@@ -45,7 +45,7 @@ func (b *Broker) Snapshot(ctx context.Context, queue string) (broker.Snapshot, e
 
 func (b *Broker) snapshotOf(queue string, r *raw) (broker.Snapshot, error) {
 	s := broker.Snapshot{
-		Queue: queue, Status: broker.QueueStatus(r.meta["status"]), Now: msTime(strconv.FormatInt(r.now, 10)), Asleep: r.meta["asleep"] != "",
+		Queue: queue, Status: broker.QueueStatus(r.meta["status"]), Now: msTime(strconv.FormatInt(r.now, 10)), Asleep: r.meta["asleep"] == "1",
 		Conversations: map[string]string{}, Locks: map[string]broker.Lock{}, Retry: zTimes(r.retry), Timers: zTimes(r.tm),
 		Readers: map[string]broker.ReaderSnapshot{}, Counts: countsOf(r.meta, r.dmeta, r.tmeta),
 	}

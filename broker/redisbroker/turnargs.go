@@ -30,27 +30,16 @@ func (r *reader) turnArgs(ctx context.Context, req broker.TurnRequest, settle []
 	if err := r.addCommits(ctx, c, settle, true); err != nil {
 		return nil, nil, err
 	}
-	settling := make(map[uint64]bool, len(settle))
 	for i := range settle {
-		settling[settle[i].Unit.ID] = true
 		if settle[i].Verdict != broker.VerdictCommit {
 			c.addOther(i, &settle[i])
 		}
 	}
-	var win strings.Builder
-	closed := map[int]bool{}
-	for id, h := range r.held {
-		if !settling[id] {
-			win.WriteString(h.unit.Win)
-			if h.alone {
-				closed[h.unit.Slot] = true
-			}
-		}
-	}
+	win, closed := r.kept(settle)
 	free, empty := openSlots(req, closed)
 	args := make([]any, 0, 22+len(free)+len(c.plain)+len(c.refs)+len(c.groups)+len(c.dc)+len(c.att)+len(c.sys)+len(c.effects)+len(c.others))
 	ngroups := len(c.groups) / 2
-	args = append(args, r.name, r.b.now(), r.lease.Milliseconds(), r.flags+c.flags(), max(1, req.Top), len(free), empty, win.String(),
+	args = append(args, r.name, r.b.now(), r.lease.Milliseconds(), r.flags+c.flags(), max(1, req.Top), len(free), empty, win,
 		escape(r.b.ns), c.bytes, len(c.plain), len(c.refs), ngroups, len(c.dc), len(c.att), len(c.sys), len(c.hot), c.neffects,
 		c.nothers, "", "", r.callNumber())
 	args = append(args, free...)
@@ -58,6 +47,47 @@ func (r *reader) turnArgs(ctx context.Context, req broker.TurnRequest, settle []
 		args = append(args, v...)
 	}
 	return args, c.order, nil
+}
+
+// kept is the record of the units that stay held after the call, and the slots that one of them has for itself.
+func (r *reader) kept(settle []broker.Settlement) (string, map[int]bool) {
+	left := len(r.held)
+	for i := range settle {
+		if r.held[settle[i].Unit.ID] != nil {
+			left--
+		}
+	}
+	if left == 0 {
+		return "", nil
+	}
+	settling := make(map[uint64]bool, len(settle))
+	for i := range settle {
+		settling[settle[i].Unit.ID] = true
+	}
+	var record []byte
+	closed := map[int]bool{}
+	for id, h := range r.held {
+		if !settling[id] {
+			record = appendRecord(record, h.unit)
+			if h.alone {
+				closed[h.unit.Slot] = true
+			}
+		}
+	}
+	return string(record), closed
+}
+
+// appendRecord adds the line of a unit to a reader's record: slot refs group.
+func appendRecord(line []byte, u *broker.Unit) []byte {
+	line = append(strconv.AppendInt(line, int64(u.Slot), 10), ' ')
+	for i := range u.Messages {
+		if i > 0 {
+			line = append(line, ',')
+		}
+		line = append(line, u.Messages[i].Ref...)
+	}
+	line = append(append(line, ' '), u.Group...)
+	return append(line, '\n')
 }
 
 // flags tells the script which shortcuts the vectors allow, and gives the groups the form that goes with them.
@@ -106,7 +136,7 @@ func (r *reader) addCommits(ctx context.Context, c *turnCall, settle []broker.Se
 		}
 		c.bytes += h.bytes
 		if grouped {
-			c.groups = append(c.groups, s.Unit.Group, len(s.Unit.Messages))
+			c.groups = append(c.groups, &s.Unit.Group, len(s.Unit.Messages))
 			c.several = c.several || len(s.Unit.Messages) > 1
 			if r.runs[s.Unit.Group] >= hotRun {
 				c.hot = append(c.hot, s.Unit.Group)
@@ -124,12 +154,13 @@ func (r *reader) addCommits(ctx context.Context, c *turnCall, settle []broker.Se
 	return nil
 }
 
+// addMessage adds a consumed message. Pointers to strings cost no allocation where strings do.
 func (c *turnCall) addMessage(m *broker.Message, atts, grouped bool) {
 	c.lanes = c.lanes || strings.IndexByte(m.Ref, '/') >= 0
 	if !grouped {
-		c.plain = append(c.plain, m.Ref)
+		c.plain = append(c.plain, &m.Ref)
 	} else {
-		c.refs = append(c.refs, m.Ref)
+		c.refs = append(c.refs, &m.Ref)
 	}
 	if atts {
 		c.att = append(c.att, m.Ref, "e"+m.Ref)

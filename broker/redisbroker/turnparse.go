@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"parley/broker"
 )
@@ -36,9 +37,12 @@ func (c *cursor) int() int {
 }
 
 // count reads how many of something follow: each takes a line at least, so more than there are bytes is broken.
-func (c *cursor) count() int {
-	n := c.int()
-	if n < 0 || n > len(c.s) {
+func (c *cursor) count() int { return c.number(c.line()) }
+
+// number is count for a line that was read.
+func (c *cursor) number(line string) int {
+	n, err := strconv.Atoi(line)
+	if err != nil || n < 0 || n > len(c.s) {
 		c.bad = true
 		return 0
 	}
@@ -64,18 +68,25 @@ func (c *cursor) body() []byte {
 	}
 	b, _ := c.bodies[0].(string)
 	c.bodies = c.bodies[1:]
-	return []byte(b)
+	if b == "" {
+		return []byte{}
+	}
+	return unsafe.Slice(unsafe.StringData(b), len(b)) // nobody else has it
 }
 
 // text returns the lines of a turn's reply and keeps the bodies, which come apart: as a part of the lines the server would
 // hash and copy them again.
 func (r *reader) text(v any) string {
 	r.bodies = nil
-	if list, ok := v.([]any); ok && len(list) > 0 {
-		v, r.bodies = list[0], list[1:]
+	list, ok := v.([]any)
+	if !ok || len(list) < 2 {
+		s, _ := v.(string)
+		return s
 	}
-	s, _ := v.(string)
-	return s
+	r.bodies = list[2:]
+	call, _ := list[0].(string)
+	units, _ := list[1].(string)
+	return call + units
 }
 
 // parse turns the reply into results and units, and does what it asks for.
@@ -114,9 +125,7 @@ func (r *reader) read(s string, settle []broker.Settlement, order []int) (rep br
 	for u, i := range order {
 		rep.Results[i] = settleResult(&settle[i], codes[u+1])
 	}
-	settledGroups := map[string]bool{}
 	for i := range settle {
-		settledGroups[settle[i].Unit.Group] = true
 		delete(r.held, settle[i].Unit.ID)
 	}
 	n := c.count()
@@ -127,12 +136,16 @@ func (r *reader) read(s string, settle []broker.Settlement, order []int) (rep br
 	if c.bad {
 		return rep, false, broker.ErrCorrupt.With("a turn's reply on queue %q", r.queue)
 	}
-	r.countRuns(rep.Units, settledGroups)
+	r.countRuns(rep.Units, settle)
 	return rep, status == "NOGROUP", nil
 }
 
 // countRuns remembers how often in a row a group was handed over.
-func (r *reader) countRuns(units []*broker.Unit, settled map[string]bool) {
+func (r *reader) countRuns(units []*broker.Unit, settle []broker.Settlement) {
+	settled := groupsOf(settle)
+	if len(settled) == 0 && len(r.runs) == 0 {
+		return
+	}
 	next := map[string]int{}
 	for _, u := range units {
 		if u.Group != "" && settled[u.Group] {
@@ -145,6 +158,20 @@ func (r *reader) countRuns(units []*broker.Unit, settled map[string]bool) {
 		}
 	}
 	r.runs = next
+}
+
+// groupsOf returns the groups of settled units, nil when all of them are plain.
+func groupsOf(settle []broker.Settlement) map[string]bool {
+	var groups map[string]bool
+	for i := range settle {
+		if g := settle[i].Unit.Group; g != "" {
+			if groups == nil {
+				groups = make(map[string]bool, len(settle))
+			}
+			groups[g] = true
+		}
+	}
+	return groups
 }
 
 func settleResult(s *broker.Settlement, code string) broker.SettleResult {
@@ -169,7 +196,11 @@ func settleResult(s *broker.Settlement, code string) broker.SettleResult {
 }
 
 func (r *reader) parseUnit(c *cursor) *broker.Unit {
-	slot, n, group := c.int(), c.count(), c.line()
+	slot, size := c.int(), c.line()
+	if size == "" || size[0] > '9' {
+		return r.parseOne(c, slot, size)
+	}
+	n, group := c.number(size), c.line()
 	if n == 0 { // a unit is never empty
 		c.bad = true
 	}
@@ -201,8 +232,37 @@ func (r *reader) parseUnit(c *cursor) *broker.Unit {
 	if r.withState {
 		u.State = c.state()
 	}
-	u.Win = strconv.Itoa(slot) + " " + joinRefs(u) + " " + group + "\n"
 	r.held[u.ID] = h
+	return u
+}
+
+// parseOne reads the short form of a unit: one message, plain or of a group, that was never handed out before.
+func (r *reader) parseOne(c *cursor, slot int, group string) *broker.Unit {
+	ref, state := c.line(), ""
+	if group != "" {
+		state = c.line()
+	}
+	head, body := c.line(), c.body()
+	r.nextID++
+	u := &broker.Unit{
+		ID: r.nextID, Slot: slot, Group: group, AutoEnd: r.autoEnd, EndpointState: broker.State(state), Messages: make([]broker.Message, 1),
+	}
+	if c.bad {
+		return u
+	}
+	m, ok := r.b.decode(ref, head, body)
+	if !ok {
+		m.Type = broker.ReasonMalformedEnvelope
+	}
+	m.Status = broker.StatusLocked
+	if strings.HasPrefix(group, "g:") {
+		m.Group = group[2:]
+	}
+	u.Messages[0] = m
+	if r.withState && group != "" {
+		u.State = c.state()
+	}
+	r.held[u.ID] = &held{unit: u, bytes: len(body)}
 	return u
 }
 

@@ -21,8 +21,9 @@ func reading() (*reader, []broker.Settlement, []int) {
 }
 
 const (
-	replyHead = "ON\n1000000\n1\n0\n7\n1000500\n0\n"
-	replyUnit = "0\n1\ns:x\n9-0\n2,1,0\n\ns:x|3|||1000000|S|m9||k=v\n"
+	replyHead  = "ON\n1000000\n1\n0\n7\n1000500\n0\n"
+	replyPlain = "5\n\n9-0\n|3|||1000000|S|m9||k=v\n"
+	replyUnit  = "0\n1\ns:x\n9-0\n2,1,0\n\ns:x|3|||1000000|S|m9||k=v\n"
 )
 
 func TestTheReplyOfATurn(t *testing.T) {
@@ -49,12 +50,30 @@ func TestTheReplyOfATurn(t *testing.T) {
 	}
 }
 
+func TestTheShortFormOfAPlainMessage(t *testing.T) {
+	r, settle, order := reading()
+	rep, _, err := r.read(replyHead+"0\n\n1\n"+replyPlain, settle, order)
+	if err != nil || len(rep.Units) != 1 {
+		t.Fatalf("got %+v, %v", rep, err)
+	}
+	u := rep.Units[0]
+	m := u.Messages[0]
+	if u.Slot != 5 || u.Group != "" || string(m.Body) != "a\nb" || m.SequenceNumber != 9 || m.MessageID != "m9" || m.Status != broker.StatusLocked {
+		t.Errorf("got %+v", u)
+	}
+	if got := string(appendRecord(nil, u)); got != "5 9-0 \n" || r.held[u.ID].bytes != 3 {
+		t.Errorf("got record %q of %d bytes", got, r.held[u.ID].bytes)
+	}
+}
+
 func TestATornReplyIsAnError(t *testing.T) {
 	whole := replyHead + "1\n2 LOST\n\n1\n" + replyUnit
-	for n := range len(whole) {
-		r, settle, order := reading()
-		if _, _, err := r.read(whole[:n], settle, order); !errors.Is(err, broker.ErrCorrupt) {
-			t.Errorf("%d of %d bytes: got %v, want %v", n, len(whole), err, broker.ErrCorrupt)
+	for _, whole := range []string{whole, replyHead + "0\n\n1\n" + replyPlain} {
+		for n := range len(whole) {
+			r, settle, order := reading()
+			if _, _, err := r.read(whole[:n], settle, order); !errors.Is(err, broker.ErrCorrupt) {
+				t.Errorf("%d of %d bytes: got %v, want %v", n, len(whole), err, broker.ErrCorrupt)
+			}
 		}
 	}
 	for what, s := range map[string]string{
@@ -76,6 +95,7 @@ func FuzzTurnReply(f *testing.F) {
 	f.Add(replyHead + "0\n\n0\n")
 	f.Add(replyHead + "1\n2 LOST\n1 2\n1\n" + replyUnit)
 	f.Add("OFF\n1\n0\n1\n0\n0\n1\n0\n\n1\n0\n1\n\n1-0\n\n\n|0||||S|||\n\n1\nk\n1\nv\n")
+	f.Add(replyHead + "0\n\n1\n" + replyPlain)
 	f.Add("NOGROUP\n1\n0\n1\n0\n0\n0\n0\n\n0\n")
 	f.Fuzz(func(t *testing.T, s string) {
 		r, settle, order := reading()

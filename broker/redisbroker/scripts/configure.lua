@@ -1,5 +1,5 @@
 -- configure: create a queue with its sub-queues, or alter it. Streams get their group from 0, so nothing is missed (M2).
--- lib: base
+-- lib: names base
 -- KEYS 1: meta of the queue.
 -- ARGV 1: now in ms, '' for the server's  2: queue number, 8 hex digits  3: number of settings, then name and value of each
 --   then number of services, and their names; number of priority rules, and key and level of each.
@@ -7,12 +7,18 @@
 local now = clock(ARGV[1])
 local P = sub(KEYS[1], 1, -5)
 local new = call('EXISTS', P .. 'meta') == 0
+-- fresh is a new meta: what calls need most first (see META).
+local function fresh(key, kind, ...)
+  call('HSET', key, 'status', 'active', 'seq', '0', 'ready', '0', 'locked', '0', 'bytes', '0', 'nextdue', '0', 'chg', '0', 'asleep', '0',
+    'ttlf', '0', 'hasstate', '0', 'shared', '0', 'lanes', '5', 'kind', kind, 'pcount', '0', 'ttl', '0', 'age', '0', 'retention', '0',
+    'epoch', '0', 'qn', ARGV[2], ...)
+end
+if new then fresh(P .. 'meta', 'q') end
 local n = tonumber(ARGV[3])
 local at = 4
 local set = {}
 for i = 1, 2 * n do set[i] = ARGV[at]; at = at + 1 end
 call('HSET', P .. 'meta', 'qn', ARGV[2], unpack(set))
-if new then call('HSET', P .. 'meta', 'status', 'active', 'epoch', '0', 'seq', '0', 'lanes', '5', 'kind', 'q') end
 local ns = tonumber(ARGV[at]); at = at + 1
 call('DEL', P .. 'svc')
 for _ = 1, ns do call('HSET', P .. 'svc', ARGV[at], '1'); at = at + 1 end
@@ -26,8 +32,7 @@ local name = call('HGET', P .. 'meta', 'name')
 for _, k in ipairs({'d', 't'}) do
   local S = P .. k .. ':'
   if call('EXISTS', S .. 'meta') == 0 then
-    call('HSET', S .. 'meta', 'status', 'active', 'epoch', '0', 'seq', '0', 'lanes', '5', 'kind', k, 'maxdel', '0', 'poison', '0',
-      'qn', ARGV[2], 'name', name .. (k == 'd' and '/$DeadLetterQueue' or '/$Transfer/$DeadLetterQueue'))
+    fresh(S .. 'meta', k, 'maxdel', '0', 'poison', '0', 'name', name .. (k == 'd' and '/$DeadLetterQueue' or '/$Transfer/$DeadLetterQueue'))
   end
   group(S .. 's:5')
   group(S .. 's:sys')

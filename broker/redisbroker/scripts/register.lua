@@ -1,5 +1,5 @@
 -- register: a new reader on a queue, with as many of the wanted slots as max_queue_readers leaves.
--- lib: base
+-- lib: names base
 -- KEYS 1: meta of the queue.
 -- ARGV 1: now in ms, '' for the server's  2: reader  3: lease ms  4: slots wanted  5: limit over all readers
 -- RETURNS the slots granted (0: none, nothing registered), or NOENT, OFF, EXISTS (a name is one incarnation, H2).

@@ -1,5 +1,5 @@
 -- renew: prolong a reader's lease. An expired lease is lost, even when nobody has reaped it yet.
--- lib: base
+-- lib: names base
 -- KEYS 1: meta of the queue or sub-queue.
 -- ARGV 1: now in ms, '' for the server's  2: reader  3: lease ms
 -- RETURNS the end of the lease in ms, or FENCED.

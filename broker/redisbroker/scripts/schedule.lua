@@ -1,6 +1,6 @@
 -- schedule: make, alter or remove the schedules whose service is served by this queue. A schedule that stays the same keeps its
 -- armed instant, so applying again neither skips nor doubles a run.
--- lib: base
+-- lib: names base
 -- KEYS 1: meta of the queue.
 -- ARGV 1: now in ms, '' for the server's  2: number of schedules, then name, record (spec|zone|to|type|key), first instant of each.
 -- RETURNS how many were made or altered.

@@ -1,6 +1,6 @@
 -- sweep: a look at an idle queue without a reader: it is marked asleep when it has nothing deliverable, so that the next arrival
 -- wakes somebody. What lies in parked or held groups only looks deliverable; a reader finds out.
--- lib: base
+-- lib: names base
 -- KEYS 1: meta of the queue.
 -- ARGV: none.
 -- RETURNS NOENT, OFF, IDLE (marked asleep) or WORK.

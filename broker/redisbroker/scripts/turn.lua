@@ -1,5 +1,5 @@
 -- turn: settle what a reader finished, then receive what comes next (protocol section 3, fused).
--- lib: base entry lock attempt dialog retain transmit effects take fresh pick
+-- lib: names base entry lock attempt dead giveback dialog retain transmit effects take fresh pick
 -- KEYS 1: meta of the queue or sub-queue. All other keys are derived from its prefix and share its slot; direct writes to other
 --   queues happen on servers that are no cluster only.
 -- ARGV 1: reader  2: now in ms, '' for the server's  3: lease ms  4: flags: n register the reader, d direct writes, s fetch
@@ -13,8 +13,8 @@
 --   group refs, groups each followed by its number of refs, dc pairs, att fields, system handles, hot groups, effects (see effects), other units: kind (R rollback, D
 --   dead-letter, G give back, U uncertain rollback), group, number of refs, refs, pause ms or −1, random 0…1, last error,
 --   reason, description.
--- RETURNS a list: first one string of lines, then the bodies of the messages handed out, in order (a body inside of the string would
---   be hashed and copied again). The lines: status (ON, OFF, NOGROUP when a lane lost its group), now, again, alone, ready, next due, 1 when
+-- RETURNS a list: lines about the call, lines of the units, then the bodies of the messages handed out, in order (each apart, since Lua
+--   hashes and copies a string once more for everything it is joined with). The lines: status (ON, OFF, NOGROUP when a lane lost its group), now, again, alone, ready, next due, 1 when
 --   units carry state, number of results, results (unit number and what it led to; a plain commit has none), numbers of sends,
 --   number of units, units (emit in lib/take.lua); or FENCED, EXISTS, NOENT.
 -- T holds the steps of a turn: the embedded server allows a script 200 local names only.
@@ -84,13 +84,6 @@ function T.look()
   anybad = next(bad) ~= nil
 end
 
--- unit_refs returns the refs of the i-th group unit, which start at ARGV[at].
-function T.unit_refs(at, i)
-  local t = {}
-  for k = 1, gn[i] do t[k] = ARGV[at + k - 1] end
-  return t
-end
-
 -- commit_fast consumes everything straight from ARGV: no unit is refused.
 function T.commit_fast()
   if c.retention and A.nrefs > 0 then retain_received(c, now, ARGV, A.refs, A.refs + A.nrefs - 1) end
@@ -111,16 +104,101 @@ function T.commit_fast()
   return A.nplain + A.nrefs, tonumber(ARGV[10])
 end
 
-function T.commit_slow()
-  local ok, at = {}, A.refs
-  for i = 1, A.nplain do if not bad[i] then ok[#ok + 1] = ARGV[A.plain + i - 1] end end
-  for i = 1, A.ngroups do
-    if not bad[A.nplain + i] then
-      for k = at, at + gn[i] - 1 do ok[#ok + 1] = ARGV[k] end
-    end
-    at = at + gn[i]
+-- uncommon defines the steps that few turns take.
+function T.uncommon()
+  -- unit_refs returns the refs of the i-th group unit, which start at ARGV[at].
+  function T.unit_refs(at, i)
+    local t = {}
+    for k = 1, gn[i] do t[k] = ARGV[at + k - 1] end
+    return t
   end
-  return #ok, settle_slowly(c, now, ok)
+
+  function T.commit_slow()
+    local ok, at = {}, A.refs
+    for i = 1, A.nplain do if not bad[i] then ok[#ok + 1] = ARGV[A.plain + i - 1] end end
+    for i = 1, A.ngroups do
+      if not bad[A.nplain + i] then
+        for k = at, at + gn[i] - 1 do ok[#ok + 1] = ARGV[k] end
+      end
+      at = at + gn[i]
+    end
+    return #ok, settle_slowly(c, now, ok)
+  end
+
+  -- refuse rolls back a commit whose effects cannot be: uncounted when a reader holds a group it needs, else as a failure.
+  function T.refuse(u, g, refs)
+    if bad[u] == 'GroupLocked' then
+      back(c, g, refs)
+    elseif bad[u] ~= 'LOST' then
+      fail(c, now, g, refs, 'HandlerError: ' .. bad[u] .. ': an effect was refused at commit', -1, 0, true)
+    end
+  end
+
+  function T.refuse_bad()
+    local at = A.refs
+    for i = 1, A.nplain do if bad[i] then T.refuse(i, '', {ARGV[A.plain + i - 1]}) end end
+    for i = 1, A.ngroups do
+      if bad[A.nplain + i] then T.refuse(A.nplain + i, groups[i], T.unit_refs(at, i)) end
+      at = at + gn[i]
+    end
+    for u = 1, A.nplain + A.ngroups do if bad[u] then results[#results + 1] = int(u) .. ' ' .. bad[u] end end
+  end
+
+  -- dead_letter moves a unit to the dead-letter queue; what waits behind it goes on (on_dead_letter).
+  function T.dead_letter(g, refs, reason, desc, why)
+    local rows = {}
+    for k, r in ipairs(refs) do
+      local h, b, f = read(c, r)
+      rows[k] = {h, b, f}
+    end
+    local atts = call('HMGET', P .. 'att', unpack(refs))
+    consume(c, refs, 1, #refs)
+    c.locked = c.locked - #refs
+    for k, r in ipairs(refs) do
+      local d, p = att_parse(atts[k], c.epoch)
+      local h, b = rows[k][1], rows[k][2]
+      if h then
+        c.bytes = c.bytes - #b
+        if reason == 'MalformedEnvelope' then
+          malformed(c, now, r, rows[k][3])
+        else
+          bury(c, now, r, h, b, reason, desc, d, p, why, g)
+        end
+        local owner = sub(h, 1, find(h, '|', 1, true) - 1)
+        if owner ~= '' and byte(owner, 2) ~= 58 then
+          gone(c, owner, fields(h)[3], r)
+          after_bury(c, now, owner)
+        end
+      end
+    end
+    forget_counts(c, refs)
+    if g ~= '' then freed[#freed + 1] = g end
+  end
+
+  -- settle_others does the units that do not commit.
+  function T.settle_others()
+    local o = A.other
+    for i = 1, A.nother do
+      local kind, g, n = ARGV[o], ARGV[o + 1], tonumber(ARGV[o + 2])
+      local refs = {}
+      for k = 1, n do refs[k] = ARGV[o + 2 + k] end
+      o = o + 3 + n
+      local code
+      if g ~= '' and lock_parse(lock_get(c, g)) ~= me then
+        code = 'LOST'
+      elseif kind == 'R' or kind == 'U' then
+        code = fail(c, now, g, refs, ARGV[o + 2], tonumber(ARGV[o]), tonumber(ARGV[o + 1]), kind == 'R')
+      elseif kind == 'G' then
+        back(c, g, refs)
+        code = 'back'
+      else
+        T.dead_letter(g, refs, ARGV[o + 3], ARGV[o + 4], ARGV[o + 2])
+        code = 'buried'
+      end
+      o = o + 5
+      results[#results + 1] = int(A.nplain + A.ngroups + i) .. ' ' .. code
+    end
+  end
 end
 
 -- commit consumes. The first write of the script is one that Redis allows when it is full (M3), so settling goes through.
@@ -145,81 +223,6 @@ function T.keep_lease()
     setdue(c, now + ms)
   elseif tonumber(lease) - now < ms / 2 then
     call('ZADD', P .. 'rd', int(now + ms), me)
-  end
-end
-
--- refuse rolls back a commit whose effects cannot be: uncounted when a reader holds a group it needs, else as a failure.
-function T.refuse(u, g, refs)
-  if bad[u] == 'GroupLocked' then
-    back(c, g, refs)
-  elseif bad[u] ~= 'LOST' then
-    fail(c, now, g, refs, 'HandlerError: ' .. bad[u] .. ': an effect was refused at commit', -1, 0, true)
-  end
-end
-
-function T.refuse_bad()
-  local at = A.refs
-  for i = 1, A.nplain do if bad[i] then T.refuse(i, '', {ARGV[A.plain + i - 1]}) end end
-  for i = 1, A.ngroups do
-    if bad[A.nplain + i] then T.refuse(A.nplain + i, groups[i], T.unit_refs(at, i)) end
-    at = at + gn[i]
-  end
-  for u = 1, A.nplain + A.ngroups do if bad[u] then results[#results + 1] = int(u) .. ' ' .. bad[u] end end
-end
-
--- dead_letter moves a unit to the dead-letter queue; what waits behind it goes on (on_dead_letter).
-function T.dead_letter(g, refs, reason, desc, why)
-  local rows = {}
-  for k, r in ipairs(refs) do
-    local h, b, f = read(c, r)
-    rows[k] = {h, b, f}
-  end
-  local atts = call('HMGET', P .. 'att', unpack(refs))
-  consume(c, refs, 1, #refs)
-  c.locked = c.locked - #refs
-  for k, r in ipairs(refs) do
-    local d, p = att_parse(atts[k], c.epoch)
-    local h, b = rows[k][1], rows[k][2]
-    if h then
-      c.bytes = c.bytes - #b
-      if reason == 'MalformedEnvelope' then
-        malformed(c, now, r, rows[k][3])
-      else
-        bury(c, now, r, h, b, reason, desc, d, p, why, g)
-      end
-      local owner = sub(h, 1, find(h, '|', 1, true) - 1)
-      if owner ~= '' and byte(owner, 2) ~= 58 then
-        gone(c, owner, fields(h)[3], r)
-        after_bury(c, now, owner)
-      end
-    end
-  end
-  forget_counts(c, refs)
-  if g ~= '' then freed[#freed + 1] = g end
-end
-
--- settle_others does the units that do not commit.
-function T.settle_others()
-  local o = A.other
-  for i = 1, A.nother do
-    local kind, g, n = ARGV[o], ARGV[o + 1], tonumber(ARGV[o + 2])
-    local refs = {}
-    for k = 1, n do refs[k] = ARGV[o + 2 + k] end
-    o = o + 3 + n
-    local code
-    if g ~= '' and lock_parse(lock_get(c, g)) ~= me then
-      code = 'LOST'
-    elseif kind == 'R' or kind == 'U' then
-      code = fail(c, now, g, refs, ARGV[o + 2], tonumber(ARGV[o]), tonumber(ARGV[o + 1]), kind == 'R')
-    elseif kind == 'G' then
-      back(c, g, refs)
-      code = 'back'
-    else
-      T.dead_letter(g, refs, ARGV[o + 3], ARGV[o + 4], ARGV[o + 2])
-      code = 'buried'
-    end
-    o = o + 5
-    results[#results + 1] = int(A.nplain + A.ngroups + i) .. ' ' .. code
   end
 end
 
@@ -281,9 +284,8 @@ end
 
 -- record writes what the reader holds now; a token that holds nothing any more is forgotten.
 function T.record(H)
-  local win = ARGV[8] .. table.concat(H.win, '', 1, H.nw)
-  if win ~= '' then
-    call('HSET', P .. 'win', me, '#' .. ARGV[22] .. '\n' .. win)
+  if H.units > 0 or ARGV[8] ~= '' then
+    call('HSET', P .. 'win', me, table.concat(H.win, '', 1, H.nw))
   elseif T.has('f') then
     call('ZREM', P .. 'rd', me)
     call('HDEL', P .. 'win', me)
@@ -295,6 +297,7 @@ function T.record(H)
 end
 
 T.look()
+if anybad or A.nother > 0 then T.uncommon() end
 T.commit()
 T.keep_lease()
 local answers = A.neff > 0 and apply_all(c, X, A.eff, A.neff, bad) or {}
@@ -306,7 +309,8 @@ local on = can_receive(c)
 local receive = on and A.nfree > 0 and not T.has('r')
 local tokens = {}
 for i = 1, A.nfree do tokens[i] = ARGV[A.free + i - 1] end
-local H = hand_new(c, me, now, tonumber(ARGV[5]), tokens, tonumber(ARGV[7]), T.has('s'))
+local H = hand_new(c, me, now, tonumber(ARGV[5]), tokens, tonumber(ARGV[7]), T.has('s'),
+  '#' .. ARGV[22] .. '\n' .. ARGV[8])
 T.hand_over(H, receive)
 local again = false
 if receive then
@@ -320,7 +324,7 @@ if H.units > 0 then
 end
 if receive and H.units == 0 and not again and not H.alone and not c.asleep and not T.has('w') then
   call('HSET', P .. 'meta', 'asleep', '1')
-  c.asleep = '1'
+  c.asleep = true
 end
 T.record(H)
 flush()
@@ -338,10 +342,14 @@ for i = 1, #results do head[8 + i] = results[i] end
 head[#head + 1] = table.concat(sends, ' ')
 head[#head + 1] = int(H.units)
 local reply = H.bodies
-reply[1] = table.concat(head, '\n') .. '\n' .. table.concat(H.out, '\n', 1, H.no) .. '\n'
+reply[1] = table.concat(head, '\n') .. '\n'
+if H.no > 0 then
+  H.out[H.no + 1] = ''
+  reply[2] = table.concat(H.out, '\n', 1, H.no + 1)
+end
 -- What a lost reply said must be told again: resume asks for results that are not plain commits, a token's call is repeated.
 if T.has('f') then
-  if A.nplain + A.ngroups + A.nother > 0 then call('SET', P .. 'done:' .. ARGV[22], reply[1], 'EX', '60') end
+  if A.nplain + A.ngroups + A.nother > 0 then call('SET', P .. 'done:' .. ARGV[22], reply[1] .. reply[2], 'EX', '60') end
 elseif #results > 0 then
   call('HSET', P .. 'lr', me, ARGV[22] .. '\n' .. table.concat(results, '\n'))
 end

@@ -1,10 +1,16 @@
--- base: short names, the clock, contexts of entities, wake-ups.
+-- base: the clock, contexts of entities, wake-ups.
 -- A context is one entity (a queue or a sub-queue) as this script sees it: its meta hash and caches of what it touched.
 -- All changes of meta, locks and endpoints are made in the context and written once, by flush.
-local call, pcall_, sub, find, byte, fmt = redis.call, redis.pcall, string.sub, string.find, string.byte, string.format
-local floor = math.floor
--- Defined in later parts of the library, used in earlier ones.
-local conv_get, after_bury, drop_waiting, forget_retained, notify
+-- rare holds the functions of the parts in scripts/rare, which few calls need: making the closures of all of them would cost a call
+-- more than what it does for one message. A part is run, and so its functions defined, when one of them is first called.
+local rare_parts = {}
+local rare = setmetatable({}, {__index = function(defined, name)
+  while #rare_parts > 0 do
+    table.remove(rare_parts)()
+    local f = rawget(defined, name)
+    if f then return f end
+  end
+end})
 
 local the_time, the_time_text = 0, '0'
 local function clock(override)
@@ -25,10 +31,23 @@ end
 
 local function int(n) return fmt('%d', n) end
 
--- The first two bytes of META decide the order of v[] in open.
-local META = {'status', 'epoch', 'seq', 'ready', 'locked', 'retrying', 'scheduled', 'bytes', 'tx', 'chg', 'asleep', 'maxdel',
-  'poison', 'pscope', 'pcount', 'ri', 'rm', 'rx', 'rj', 'lanes', 'ttlf', 'ttl', 'dttl', 'hasstate', 'nextdue', 'kind', 'qn',
-  'retention', 'lost', 'odl', 'name', 'retained', 'archive', 'age', 'notify', 'shared'}
+-- What nearly every call needs of meta, in the order in which configure writes it: a small hash is searched from its start, once a
+-- field, and a field that is not there costs most, so all of these are there from the beginning.
+local META = {'status', 'seq', 'ready', 'locked', 'bytes', 'nextdue', 'chg', 'asleep', 'ttlf', 'hasstate', 'shared', 'lanes', 'kind',
+  'pcount', 'ttl', 'age', 'retention'}
+-- What few calls need of it, read when the first of these is asked for.
+local REST = {'epoch', 'retrying', 'scheduled', 'tx', 'retained', 'maxdel', 'poison', 'pscope', 'ri', 'rm', 'rx', 'rj', 'dttl', 'qn',
+  'lost', 'odl', 'name', 'archive', 'notify'}
+local rest_of = {__index = function(c, field)
+  setmetatable(c, nil)
+  local v = call('HMGET', c.P .. 'meta', unpack(REST))
+  c.epoch, c.pscope, c.dttl, c.qn, c.odl, c.name = v[1], v[8], v[13] == '1', v[14], v[16] or 'continue', v[17] or ''
+  c.retrying, c.scheduled, c.tx, c.retained = tonumber(v[2] or 0), tonumber(v[3] or 0), tonumber(v[4] or 0), tonumber(v[5] or 0)
+  c.maxdel, c.poison, c.ri, c.rm = tonumber(v[6] or 0), tonumber(v[7] or 0), tonumber(v[9] or 0), tonumber(v[10] or 0)
+  c.rx, c.rj, c.lost, c.archive, c.notify = tonumber(v[11] or 2), tonumber(v[12] or 0), tonumber(v[15] or 0), v[18] == '1', v[19]
+  c.was = {retrying = c.retrying, scheduled = c.scheduled, tx = c.tx, retained = c.retained}
+  return c[field]
+end}
 local ctxs = {}
 
 local function open(P)
@@ -39,15 +58,14 @@ local function open(P)
     ctxs[P] = false
     return false
   end
-  c = {P = P, status = v[1], epoch = v[2], seq = tonumber(v[3] or 0), ready = tonumber(v[4] or 0), locked = tonumber(v[5] or 0),
-    retrying = tonumber(v[6] or 0), scheduled = tonumber(v[7] or 0), bytes = tonumber(v[8] or 0), tx = tonumber(v[9] or 0),
-    chg = tonumber(v[10] or 0), asleep = v[11], maxdel = tonumber(v[12] or 0), poison = tonumber(v[13] or 0), pscope = v[14],
-    pcount = tonumber(v[15] or 0), ri = tonumber(v[16] or 0), rm = tonumber(v[17] or 0), rx = tonumber(v[18] or 2),
-    rj = tonumber(v[19] or 0), lanes = v[20] or '5', ttlf = v[21], ttl = tonumber(v[22] or 0), dttl = v[23] == '1',
-    hasstate = v[24], nextdue = tonumber(v[25] or 0), kind = v[26] or 'q', qn = v[27], retention = v[28] == '1',
-    lost = tonumber(v[29] or 0), odl = v[30] or 'continue', name = v[31] or '', retained = tonumber(v[32] or 0),
-    archive = v[33] == '1', age = tonumber(v[34] or 0), notify = v[35], shared = v[36], lock = {}, lockd = {}, cv = {}, cvd = {}, eps = {}, dirty = false, extra = {}}
-  ctxs[P] = c
+  local seq, ready, locked = tonumber(v[2] or 0), tonumber(v[3] or 0), tonumber(v[4] or 0)
+  local bytes, due = tonumber(v[5] or 0), tonumber(v[6] or 0)
+  c = {P = P, status = v[1], seq = seq, ready = ready, locked = locked, bytes = bytes, nextdue = due, chg = v[7] or 0,
+    seq_was = seq, ready_was = ready, locked_was = locked, bytes_was = bytes, due_was = due, was = false,
+    asleep = v[8] == '1', ttlf = v[9] == '1', hasstate = v[10] == '1', shared = v[11] == '1', lanes = v[12] or '5', kind = v[13] or 'q',
+    pcount = tonumber(v[14] or 0), ttl = tonumber(v[15] or 0), age = tonumber(v[16] or 0), retention = v[17] == '1',
+    lock = {}, lockd = {}, cv = {}, cvd = {}, eps = {}, dirty = false, direct = false}
+  ctxs[P] = setmetatable(c, rest_of)
   return c
 end
 
@@ -61,7 +79,7 @@ local function publish(c, text) call('PUBLISH', 'parley:' .. namespace(c.P) .. '
 -- wake tells sleeping readers that something became deliverable (H12). Costs nothing on a busy queue.
 local function wake(c)
   if c.asleep then
-    call('HDEL', c.P .. 'meta', 'asleep')
+    call('HSET', c.P .. 'meta', 'asleep', '0')
     c.asleep = false
     publish(c, 'w ' .. c.P)
   end
@@ -89,6 +107,10 @@ local function hdel(key, t, n)
   for i = 1, n, 4000 do call('HDEL', key, unpack(t, i, math.min(i + 3999, n))) end
 end
 
+-- PAD is longer than what Redis keeps in a small hash. A small hash is searched from its start for every field, so one with the locks
+-- of a whole turn is made a real one: writing a long value does that, and it stays so while the key exists.
+local PAD = '.................................................................'
+
 local function flush_locks(c)
   local set, ns, del, nd = {}, 0, {}, 0
   for g in pairs(c.lockd) do
@@ -98,6 +120,10 @@ local function flush_locks(c)
     else
       nd = nd + 1; del[nd] = g
     end
+  end
+  if ns >= 16 then
+    set[ns + 1] = ''; set[ns + 2] = PAD; ns = ns + 2
+    nd = nd + 1; del[nd] = ''
   end
   if ns > 0 then hset(c.P .. 'lock', set, ns) end
   if nd > 0 then hdel(c.P .. 'lock', del, nd) end
@@ -121,6 +147,24 @@ local function flush_conversations(c)
   c.cvd = {}
 end
 
+-- flush_counters writes the counters that changed, and that something did.
+local function flush_counters(c)
+  local t, n = {'chg', int(tonumber(c.chg) + 1)}, 2
+  local function put(name, now, was)
+    if now ~= was then
+      t[n + 1] = name; t[n + 2] = int(now)
+      n = n + 2
+    end
+  end
+  put('seq', c.seq, c.seq_was)
+  put('ready', c.ready, c.ready_was)
+  put('locked', c.locked, c.locked_was)
+  put('bytes', c.bytes, c.bytes_was)
+  put('nextdue', c.nextdue, c.due_was)
+  if c.was then for name, was in pairs(c.was) do put(name, c[name], was) end end
+  call('HSET', c.P .. 'meta', unpack(t, 1, n))
+end
+
 -- flush writes everything the script changed in its contexts.
 local function flush()
   for _, c in pairs(ctxs) do
@@ -128,9 +172,7 @@ local function flush()
       if next(c.lockd) then flush_locks(c); c.dirty = true end
       if next(c.cvd) then flush_conversations(c); c.dirty = true end
       if c.dirty then
-        call('HSET', c.P .. 'meta', 'seq', int(c.seq), 'ready', int(c.ready), 'locked', int(c.locked), 'retrying', int(c.retrying),
-          'scheduled', int(c.scheduled), 'bytes', int(c.bytes), 'tx', int(c.tx), 'nextdue', int(c.nextdue), 'chg', int(c.chg + 1))
-        if c.retained_dirty then call('HSET', c.P .. 'meta', 'retained', int(c.retained)) end
+        flush_counters(c)
         c.dirty = false
       end
     end

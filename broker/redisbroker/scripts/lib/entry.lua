@@ -3,6 +3,12 @@
 -- in the lane sys. A stream id is <sequence number>-0, so no index from one to the other is needed.
 -- Header (the entry's only field name): owner|body length|conversation seq|expires|enqueued|kind|message id|type|properties
 -- and, for a dead letter, …|owner|cseq|seq|reason|description|time|delivery|poison|last error|group|source path.
+
+-- What follows the kind in the header of a system message that the broker makes: no message id, its type, no properties.
+local T_ERROR = '|http://schemas.microsoft.com/SQL/ServiceBroker/Error|'
+local T_END = '|http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog|'
+local T_TIMER = '|http://schemas.microsoft.com/SQL/ServiceBroker/DialogTimer|'
+
 local function lane_of(c, ref)
   local p = find(ref, '/', 1, true)
   if not p then return c.P .. 's:5', ref end
@@ -139,16 +145,24 @@ local function put(c, lane, header, body)
   return id
 end
 
--- plain stores a plain or session message. owner: '' or s:<session>. ttl in ms or ''.
+-- start_of is what stands behind the owner in the header of a message with a body of n bytes. It is made once for each length.
+local starts = {}
+local function start_of(n)
+  local s = '|' .. int(n) .. '|'
+  starts[n] = s
+  return s
+end
+
+-- append_plain stores a plain or session message. owner: '' or s:<session>. ttl in ms or ''.
 local function append_plain(c, now, owner, ttl, rest, body)
   local exp = ''
-  local t = tonumber(ttl) or 0
+  local t = ttl ~= '' and tonumber(ttl) or 0
   if c.ttl > 0 and (t == 0 or c.ttl < t) then t = c.ttl end
   if t > 0 then
     exp = int(now + t)
-    if not c.ttlf then call('HSET', c.P .. 'meta', 'ttlf', '1'); c.ttlf = '1' end
+    if not c.ttlf then call('HSET', c.P .. 'meta', 'ttlf', '1'); c.ttlf = true end
   end
-  local id = put(c, '5', owner .. '|' .. int(#body) .. '||' .. exp .. '|' .. the_time_text .. '|S|' .. rest, body)
+  local id = put(c, '5', owner .. (starts[#body] or start_of(#body)) .. '|' .. exp .. '|' .. the_time_text .. '|S|' .. rest, body)
   c.ready = c.ready + 1
   if c.asleep then wake(c) end
   return id
@@ -166,31 +180,3 @@ local function append_scheduled(c, due, owner, ttl, rest, body)
   return id
 end
 
--- bury moves one entry, already consumed by the caller, to the dead-letter queue of c.
-local function bury(c, now, ref, header, body, reason, desc, d, p, last, group)
-  local dl = open(c.P .. 'd:')
-  local f, n = fields(header)
-  local owner, cseq = f[1], f[3]
-  f[1] = ''; f[3] = ''; f[4] = ''
-  f[10] = owner; f[11] = cseq; f[12] = int(seq_of(ref)); f[13] = reason; f[14] = desc; f[15] = int(now)
-  f[16] = int(d); f[17] = int(p); f[18] = last; f[19] = group or ''; f[20] = c.name
-  for i = n + 1, 9 do f[i] = '' end
-  local id = put(dl, '5', table.concat(f, '|', 1, 20), body)
-  call('ZADD', dl.P .. 'ix', f[12], id .. '-0')
-  call('HINCRBY', c.P .. 'reasons', reason, 1)
-  dl.ready = dl.ready + 1
-  wake(dl)
-end
-
--- netstrings keeps the raw fields of a broken entry as its dead body.
-local function raw(f)
-  local t = {}
-  for i = 1, #f do t[i] = #f[i] .. ':' .. f[i] .. ',' end
-  return table.concat(t)
-end
-
-local function malformed(c, now, ref, f)
-  local body = raw(f)
-  bury(c, now, ref, '|' .. #body .. '||||S|||', body, 'MalformedEnvelope',
-    'the entry has no envelope of ours; its raw fields are the body', 0, 0, '', '')
-end

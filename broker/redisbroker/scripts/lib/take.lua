@@ -19,26 +19,6 @@ local function order(items)
   end)
 end
 
--- pop_shared takes what a group of several conversations gives out next: they are put in order before TOP cuts (RC-3, RC-4), so that
--- a timer overtakes its own conversation only. It looks at the first 64 entries of each list.
-local function pop_shared(c, g, top)
-  local items, refs = {}, {}
-  for _, l in ipairs({'t', 'e', 's'}) do
-    for _, r in ipairs(call('LRANGE', c.P .. 'b:' .. g .. ':' .. l, 0, 63)) do
-      local h = read(c, r)
-      local owner = h and sub(h, 1, find(h, '|', 1, true) - 1) or ''
-      local conv = owner ~= '' and conv_get(c, owner)
-      items[#items + 1] = {r, owner = owner, prio = conv and tonumber(conv.lane) or 5}
-    end
-  end
-  order(items)
-  for i = 1, math.min(top, #items) do
-    refs[i] = items[i][1]
-    call('LREM', c.P .. 'b:' .. g .. ':' .. list_of(refs[i]), 1, refs[i])
-  end
-  return refs
-end
-
 -- pop takes up to top refs from a group's lists: timers, then errors, then the sequence (G6).
 local function pop(c, g, top)
   if c.shared and byte(g, 1) == 103 then
@@ -76,9 +56,9 @@ local function claim(c, me, refs)
 end
 
 -- hand makes the collector of a turn. tokens: slot numbers, the first nempty of them slots without a unit.
-local function hand_new(c, me, now, top, tokens, nempty, withstate)
+local function hand_new(c, me, now, top, tokens, nempty, withstate, record)
   return {c = c, me = me, now = now, top = top, tokens = tokens, n = #tokens, nempty = nempty, used = 0, closed = {}, out = {}, no = 0,
-    bodies = {''}, nb = 1, win = {}, nw = 0, units = 0, alone = false, more = false, broken = {}, open = {}, state = withstate and c.hasstate, msgs = 0}
+    bodies = {'', ''}, nb = 2, win = {record}, nw = 1, units = 0, alone = false, more = false, broken = {}, open = {}, state = withstate and c.hasstate, msgs = 0}
 end
 
 -- slot gives the next slot, or nil. A unit that must run alone gets an empty slot and closes it for others.
@@ -117,7 +97,7 @@ local function emit_state(H, g)
   H.no = no
 end
 
--- emit writes one unit to the reply: slot, number of messages, group; then for each message ref, counts, state, header, body;
+-- emit writes one unit to the reply: slot, number of messages, group; then for each message ref, counts, state, header;
 -- then the group's state.
 local function emit(H, s, g, items)
   local out, no = H.out, H.no
@@ -143,12 +123,11 @@ local function emit(H, s, g, items)
   H.msgs = H.msgs + n
 end
 
--- emit_one is emit for a unit of one message, without a table for it.
+-- emit_one is emit for one message of a group that was never handed out before, in a shorter form: slot, group, ref, state, header.
 local function emit_one(H, s, g, ref, state, h, b)
   local out, no, w, nw = H.out, H.no, H.win, H.nw
-  out[no + 1] = s; out[no + 2] = '1'; out[no + 3] = g; out[no + 4] = ref
-  out[no + 5] = ''; out[no + 6] = state or ''; out[no + 7] = h
-  H.no = no + 7
+  out[no + 1] = s; out[no + 2] = g; out[no + 3] = ref; out[no + 4] = state or ''; out[no + 5] = h
+  H.no = no + 5
   H.nb = H.nb + 1; H.bodies[H.nb] = b
   w[nw + 1] = s; w[nw + 2] = ' '; w[nw + 3] = ref; w[nw + 4] = ' '; w[nw + 5] = g; w[nw + 6] = '\n'
   H.nw = nw + 6
@@ -175,15 +154,6 @@ local function room(H)
     end
   end
   return n
-end
-
--- drop consumes messages that nobody will get: of an ended conversation, or expired. counted: the counter still has them.
-local function drop(H, ref, h, b, counted)
-  local c = H.c
-  consume(c, {ref}, 1, 1)
-  forget_counts(c, {ref})
-  c.bytes = c.bytes - #b
-  if counted then c.ready = c.ready - 1 end
 end
 
 -- sift turns claimed refs of one group (or one plain ref) into items, dropping what is dead.

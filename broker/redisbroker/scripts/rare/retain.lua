@@ -2,17 +2,16 @@
 local function retain(c, now, h, status, seq, header, body)
   call('XADD', c.P .. 'rt:' .. h, '*', 'status', status, 'seq', seq, 'time', int(now), 'header', header, 'body', body)
   c.retained = c.retained + 1
-  c.retained_dirty = true
   c.dirty = true
 end
 
-local function retain_sent(c, now, h, conv, rest, body)
+function retain_sent(c, now, h, conv, rest, body)
   local seq = int(conv.snd)
   retain(c, now, h, '3', seq, h .. '|' .. int(#body) .. '|' .. seq .. '||' .. int(now) .. '|S|' .. rest, body)
 end
 
 -- retain_received keeps dialog messages that a commit is about to consume.
-local function retain_received(c, now, refs, i, j)
+function retain_received(c, now, refs, i, j)
   for k = i, j do
     local head, body = read(c, refs[k])
     if head then
@@ -26,7 +25,7 @@ local function retain_received(c, now, refs, i, j)
 end
 
 -- settle_slowly consumes refs one by one looked at: used when some units of the call must not be consumed. Returns their bytes.
-local function settle_slowly(c, now, refs)
+function settle_slowly(c, now, refs)
   local bytes = 0
   for i = 1, #refs do
     local head, body = read(c, refs[i])

@@ -1,12 +1,12 @@
 -- effects: what a unit of work staged. ARGV holds, for each effect: unit number, kind, and the kind's arguments (ARITY). All effects
 -- of all units are checked first (reads only); a unit with an effect that must fail is refused as a whole (G1).
 -- S send: handle, rest, body, code, text          (code, text: the body is invalid for its type; it bounces)
--- Q send to queue: queue, owner, ttl, delay, rest, body
+-- Q send to queue: queue, owner, ttl, delay, rest, body         q the same without the three: queue, rest, body
 -- B begin: handle, from, to, contract, group, lifetime ms, level
 -- E end: handle, code, text, cleanup              T timer: handle, due ms or +ms from now, cron record or ''
 -- X cancel timer: handle    M move: handle, group    P put state: group, key, value    Z delete state: group, key
 -- C command to another queue, after the commit and at least once: queue, what (end, enable), handle, code, text, epoch
-local ARITY = {S = 5, Q = 6, B = 7, E = 4, T = 3, X = 1, M = 2, P = 3, Z = 2, C = 6}
+local ARITY = {S = 5, Q = 6, q = 3, B = 7, E = 4, T = 3, X = 1, M = 2, P = 3, Z = 2, C = 6}
 
 -- Checking works on shadows: the state each handle would have after the effects before.
 -- A unit that is refused takes its shadows with it (undo), so that it leaves no trace in the check of the next.
@@ -62,6 +62,7 @@ end
 function check.Q(c, X, own, q)
   if queue_ctx(c, X, q) == false then return 'MessagingEntityNotFound' end
 end
+check.q = check.Q
 function check.B(c, X, own, h, from, to, contract, group)
   if call('HEXISTS', c.P .. 'svc', from) == 0 then return '8423' end
   local s = call('HGET', c.P .. 'gr', group)
@@ -102,12 +103,13 @@ function check.P(c, X, own, g) if g == '' then return 'NoState' end end
 check.Z = check.P
 
 -- check_all walks n effects from ARGV[at] and returns unit → error code and where the walk ended. own[u] is the unit's group.
-local function check_all(c, X, at, n, own)
-  local bad, unit = {}, nil
+function check_all(c, X, at, n, own)
+  local bad, text, u = {}, nil, nil
   for _ = 1, n do
-    local u, k = tonumber(ARGV[at]), ARGV[at + 1]
-    if u ~= unit then
-      unit = u
+    local k = ARGV[at + 1]
+    if ARGV[at] ~= text then
+      text = ARGV[at]
+      u = tonumber(text)
       X.undo = {}
     end
     if not bad[u] then
@@ -194,6 +196,7 @@ function apply.Q(c, X, q, owner, ttl, delay, rest, body)
   transmit_later(c, X.now, 'queue:' .. q, t and 'the queue ' .. q .. ' is off' or '', {'k', 'Q', 'to', q, 'owner', owner,
     'ttl', ttl, 'delay', delay, 'rest', rest, 'body', body})
 end
+function apply.q(c, X, q, rest, body) return apply.Q(c, X, q, '', '', '', rest, body) end
 function apply.B(c, X, h, from, to, contract, group, lifetime, level)
   create_endpoint(c, X.now, h, 'I', from, to, '', contract, lifetime ~= '' and int(X.now + tonumber(lifetime)) or '', group, 'SO',
     lane_for(c, contract, from, to))
@@ -229,7 +232,7 @@ function apply.P(c, X, g, key, value)
   call('HSET', c.P .. 'st:' .. g, key, value)
   if not c.hasstate then
     call('HSET', c.P .. 'meta', 'hasstate', '1')
-    c.hasstate = '1'
+    c.hasstate = true
   end
   c.dirty = true
 end
@@ -239,11 +242,11 @@ function apply.Z(c, X, g, key)
 end
 
 -- apply_all does the effects of units that are not bad. answers[i] is what the i-th effect gave (a send: its number).
-local function apply_all(c, X, at, n, bad)
-  local answers = {}
+function apply_all(c, X, at, n, bad)
+  local answers, all = {}, next(bad) == nil
   for i = 1, n do
-    local u, k = tonumber(ARGV[at]), ARGV[at + 1]
-    if not bad[u] then
+    local k = ARGV[at + 1]
+    if all or not bad[tonumber(ARGV[at])] then
       answers[i] = apply[k](c, X, ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], ARGV[at + 7], ARGV[at + 8])
     end
     at = at + 2 + ARITY[k]

@@ -5,22 +5,7 @@
 -- rest is the conversation's, so each side computes the other's handle from its own.
 local TARGET_LINGER = 30 * 60 * 1000
 
-function conv_get(c, h)
-  local v = c.cv[h]
-  if v ~= nil then return v end
-  local s = call('HGET', c.P .. 'cv', h)
-  if s then
-    local f = fields(s)
-    v = {g = f[1], lane = f[2], st = f[3], snd = tonumber(f[4]), rcv = tonumber(f[5]), txn = tonumber(f[6]),
-      w = tonumber(f[7]), tp = tonumber(f[8])}
-  else
-    v = false
-  end
-  c.cv[h] = v
-  return v
-end
-
-local function ep_get(c, h)
+function ep_get(c, h)
   local e = c.eps[h]
   if e ~= nil then return e end
   local s = call('HGET', c.P .. 'ep', h)
@@ -34,10 +19,10 @@ local function ep_get(c, h)
   return e
 end
 
-local function far_handle(t, h) return t.qn .. sub(h, 9, 14) .. '8' .. sub(h, 16) end
+function far_handle(t, h) return t.qn .. sub(h, 9, 14) .. '8' .. sub(h, 16) end
 
 -- lane_for rates an endpoint once, at its creation (PR-2, PR-3): the rules stand in pr as contract|local|remote → level.
-local function lane_for(c, contract, loc, rem)
+function lane_for(c, contract, loc, rem)
   if call('EXISTS', c.P .. 'pr') == 0 then return '5' end
   local keys = {}
   for _, m in ipairs({{1, 1, 1}, {1, 1, 0}, {1, 0, 1}, {1, 0, 0}, {0, 1, 1}, {0, 1, 0}, {0, 0, 1}, {0, 0, 0}}) do
@@ -60,21 +45,21 @@ local function use_lane(c, lane)
   call('HSET', c.P .. 'meta', 'lanes', c.lanes)
 end
 
-local function group_join(c, g, svc)
+function group_join(c, g, svc)
   local s = call('HGET', c.P .. 'gr', g)
   local n = 0
   if s then
     local f = fields(s)
     n = tonumber(f[2])
     if not c.shared then -- only then a hand-out asks whether a group has several conversations
-      c.shared = '1'
+      c.shared = true
       call('HSET', c.P .. 'meta', 'shared', '1')
     end
   end
   call('HSET', c.P .. 'gr', g, svc .. '|' .. int(n + 1))
 end
 
-local function group_leave(c, g)
+function group_leave(c, g)
   local s = call('HGET', c.P .. 'gr', g)
   if not s then return end
   local f = fields(s)
@@ -87,7 +72,7 @@ local function group_leave(c, g)
   end
 end
 
-local function create_endpoint(c, now, h, role, svc, far, farh, contract, expires, group, state, lane)
+function create_endpoint(c, now, h, role, svc, far, farh, contract, expires, group, state, lane)
   local e = {role = role, svc = svc, far = far, farh = farh, contract = contract, created = int(now), expires = expires, lane = lane}
   c.eps[h] = e
   call('HSET', c.P .. 'ep', h, table.concat({role, svc, far, farh, contract, e.created, expires, lane}, '|'))
@@ -103,7 +88,7 @@ local function create_endpoint(c, now, h, role, svc, far, farh, contract, expire
 end
 
 -- append_system files a timer or an Error at arrival (H4): the system lane never has an unread entry.
-local function append_system(c, now, h, conv, k, rest, body, cseq)
+function append_system(c, now, h, conv, k, rest, body, cseq)
   if k == 'T' and conv.tp > 0 then return end
   local id = put(c, 'sys', h .. '|' .. int(#body) .. '|' .. (cseq or '') .. '||' .. int(now) .. '|' .. k .. '|' .. rest, body)
   call('XREADGROUP', 'GROUP', 'w', 'backlog', 'STREAMS', c.P .. 's:sys', '>')
@@ -121,23 +106,19 @@ local function xml_escape(s)
   return (s:gsub('[&<>"]', {['&'] = '&amp;', ['<'] = '&lt;', ['>'] = '&gt;', ['"'] = '&quot;'}))
 end
 
-local T_ERROR = '|http://schemas.microsoft.com/SQL/ServiceBroker/Error|'
-local T_END = '|http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog|'
-local T_TIMER = '|http://schemas.microsoft.com/SQL/ServiceBroker/DialogTimer|'
-
-local function error_body(code, text)
+function error_body(code, text)
   return '<?xml version="1.0"?><Error xmlns="http://schemas.microsoft.com/SQL/ServiceBroker"><Code>' .. code ..
     '</Code><Description>' .. xml_escape(text) .. '</Description></Error>'
 end
 
 -- broker_error puts an Error made by the broker on the local side of h (SM-4: negative code).
-local function broker_error(c, now, h, conv, code, text)
+function broker_error(c, now, h, conv, code, text)
   if conv.st == 'ER' then return end
   append_system(c, now, h, conv, 'E', T_ERROR, error_body(code, text))
 end
 
 -- forget removes the last of an endpoint, or lets a closed target linger (ST-3).
-local function close_endpoint(c, now, h, ep)
+function close_endpoint(c, now, h, ep)
   if ep and ep.role == 'T' then
     call('HSET', c.P .. 'ed', h, 'CD|' .. int(now))
     call('ZADD', c.P .. 'cl', int(now + TARGET_LINGER), h)
@@ -173,7 +154,7 @@ end
 
 -- leave removes everything of the local side that END removes: waiting messages (lazily: what is left in streams and lists is
 -- consumed on sight, H9), timer, lifetime, membership. The counter of ready messages goes down at once.
-local function leave(c, h, conv)
+function leave(c, h, conv)
   local done = tonumber(call('HGET', c.P .. 'dc', h) or 0)
   local parked = unpark(c, h, conv)
   c.retrying = c.retrying - parked
@@ -197,7 +178,7 @@ local function over(m, now) return m.expires ~= '' and tonumber(m.expires) <= no
 -- arrive stores what came from the far side of a conversation at t. m: from, role (of the sender), svc (the sender's), to
 -- (service here), toh (handle here when the sender is the target), contract, expires, seq, k, rest, body, code and text when
 -- the body was found invalid. Answers stored, known, dropped, refused or gap, with a status text.
-local function arrive(t, now, m)
+function arrive(t, now, m)
   if not can_send(t) then return 'refused', 'the queue ' .. t.name .. ' is off' end
   local h = m.role == 'I' and far_handle(t, m.from) or m.toh
   local conv = conv_get(t, h)

@@ -1,6 +1,6 @@
 -- attempt: counting failed attempts and what follows. The decisions (verdict, pause) are pure; broker/rules.go states the same
 -- rules in Go and a test compares the two.
-local function att_parse(v, epoch)
+function att_parse(v, epoch)
   if not v then return 0, 0, 0 end
   local d, p, e, u = string.match(v, '^(%d+),(%d+),(%d+),(%d+)$')
   if e ~= epoch then p = 0 end
@@ -9,7 +9,7 @@ end
 
 -- verdict says what a failed attempt leads to for one message: expire, bury, trip or again. d and p include this failure.
 -- Order: expiry, then the delivery limit (it frees the queue, so it wins a tie), then poison.
-local function verdict(d, p, is_expired, maxdel, poison)
+function verdict(d, p, is_expired, maxdel, poison)
   if is_expired then return 'expire' end
   if maxdel > 0 and d >= maxdel then return 'bury' end
   if poison > 0 and p >= poison then return 'trip' end
@@ -18,7 +18,7 @@ end
 
 -- pause returns how many ms a group or plain message rests after its d-th failure: initial × multiplier^(d−1), at most max (or, when
 -- there is none, what a timer may have at most), less a share of jitter given by the caller's random number 0…1.
-local function pause(d, initial, max, mult, jitter, rnd)
+function pause(d, initial, max, mult, jitter, rnd)
   if initial <= 0 then return 0 end
   if max <= 0 then max = 2147483647000 end
   local ms = initial
@@ -31,7 +31,7 @@ local function pause(d, initial, max, mult, jitter, rnd)
 end
 
 -- forget_counts drops counts and last errors of messages that are gone (H10).
-local function forget_counts(c, refs)
+function forget_counts(c, refs)
   local t = {}
   for i, r in ipairs(refs) do
     t[2 * i - 1] = r; t[2 * i] = 'e' .. r
@@ -42,7 +42,7 @@ end
 local function plural(n) return 'the message could not be consumed after ' .. int(n) .. ' delivery attempts' end
 
 -- expire drops or dead-letters one message whose time to live is over; the caller has consumed it.
-local function expire(c, now, ref, h, b, d, p, last, g)
+function expire(c, now, ref, h, b, d, p, last, g)
   if c.dttl then
     bury(c, now, ref, h, b, 'TTLExpiredException', 'the message expired and was dead-lettered', d, p, last, g)
   end
@@ -67,7 +67,7 @@ local function turn_off(c, now, m, p, why)
 end
 
 -- gone notes that a sequenced message of a conversation left for good, for END's count of what waits.
-local function gone(c, h, cseq, ref)
+function gone(c, h, cseq, ref)
   local conv = conv_get(c, h)
   if not conv then return end
   if list_of(ref) ~= 's' then
@@ -88,7 +88,7 @@ end
 -- false: the attempt is only uncertain (protocol, window mode). died: it ended with its host, alone in its slot, so earlier uncertain
 -- deaths become certain. ask: pause the handler asked for in ms, or −1.
 -- Returns 'again', 'bury' (nothing is left of the unit) or 'trip'.
-local function fail(c, now, g, refs, why, ask, rnd, counted, died)
+function fail(c, now, g, refs, why, ask, rnd, counted, died)
   local keep, trip, turned, worst, gonerefs, dead = {}, nil, false, 1, {}, {}
   local atts = call('HMGET', c.P .. 'att', unpack(refs))
   local sets = {}

@@ -18,7 +18,7 @@ local function route(c, ns, direct, svc)
 end
 
 -- park_outgoing writes to the transmission stream of a target: its entry is flat fields, body last.
-local function transmit_later(c, now, target, status, a)
+function transmit_later(c, now, target, status, a)
   call('XADD', c.P .. 'tx:' .. target, '*', unpack(a))
   if call('HSETNX', c.P .. 'txs', target, int(now) .. '|0|' .. status) == 1 then
     setdue(c, now)
@@ -28,7 +28,7 @@ local function transmit_later(c, now, target, status, a)
 end
 
 -- send_on sends one message of conversation h (open, state checked by the caller) to its far side.
-local function send_on(c, now, ns, direct, h, conv, k, rest, body, code, text)
+function send_on(c, now, ns, direct, h, conv, k, rest, body, code, text)
   local ep = ep_get(c, h)
   local seq = conv.snd
   if sub(ep.far, 1, 16) == 'parley/schedule/' then return seq end -- a schedule's far side listens to nobody
@@ -58,7 +58,7 @@ local function send_on(c, now, ns, direct, h, conv, k, rest, body, code, text)
 end
 
 -- end_conversation is END CONVERSATION of the local side (EC). code '' is plain; text is the description.
-local function end_conversation(c, now, ns, direct, h, conv, code, text, cleanup)
+function end_conversation(c, now, ns, direct, h, conv, code, text, cleanup)
   local ep = ep_get(c, h)
   local st = conv.st
   if cleanup then
@@ -135,6 +135,5 @@ function forget_retained(c, h)
   end
   call('DEL', key)
   c.retained = c.retained - n
-  c.retained_dirty = true
   c.dirty = true
 end

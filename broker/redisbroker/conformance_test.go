@@ -2,6 +2,7 @@ package redisbroker
 
 import (
 	"context"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,7 +14,12 @@ import (
 	"parley/internal/redistest"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(asTransmitter) != "" {
+		transmitterMain()
+	}
+	redistest.Main(m)
+}
 
 func TestConformanceReal(t *testing.T) { brokertest.Run(t, openReal(nil)) }
 

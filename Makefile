@@ -5,19 +5,26 @@
 GOTEST  := go test -p 2 -timeout 25m
 FUZZTIME ?= 30s
 
-.PHONY: help build test random race test-bench lint check fuzz bench bench-guest tools
+.PHONY: help build test test-libxml2 random race test-bench lint check fuzz bench bench-guest tools
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## build bin/runtime
-	go build -o bin/runtime ./cmd/runtime
+# Without the tag the binary is pure Go and refuses valid_xml.
+build: ## build the binary that is released, bin/runtime, with XML Schema by libxml2
+	@.ci/tools libxml2
+	go build -tags libxml2 -o bin/runtime ./cmd/runtime
 
 tools: ## install or find what the tests need
 	@.ci/tools redis-server wat2wasm
 
 test: tools ## all tests of the main module, on real servers
 	$(GOTEST) ./...
+
+test-libxml2: ## the tests that need the released build: XML Schema, down to the command line
+	@.ci/tools redis-server libxml2
+	$(GOTEST) -tags libxml2 ./broker/validate/...
+	$(GOTEST) -tags libxml2 -run '^TestValidXML' ./cmd/runtime
 
 random: tools ## the random test at its full length: 10,000 steps on each server
 	PARLEY_RANDOM_STEPS=10000 go test -timeout 60m -run '^TestConformance(Real|Embedded)$$/^Random$$' ./broker/redisbroker
@@ -37,6 +44,7 @@ test-bench: tools ## tests of the bench module
 	cd bench && $(GOTEST) ./...
 
 lint: ## gofumpt, vet and staticcheck for both modules
+	@.ci/tools libxml2
 	@.ci/lint
 
 fuzz: tools ## each fuzz target for FUZZTIME

@@ -68,7 +68,7 @@ func parse(args []string) (options, error) {
 	flags.DurationVar(&o.limit, "limit", 5*time.Minute, "time limit of each step of a measurement")
 	flags.StringVar(&o.profiles, "profiles", "", "folder for a CPU profile and command statistics of each workload's last round")
 	flags.BoolVar(&o.check, "check", false, "exit 1 when a target is not met")
-	rows := flags.String("rows", defaultRows, "rows to run, or all; backlog and idle take minutes")
+	rows := flags.String("rows", defaultRows, "rows to run, or all; backlog, idle and timers take minutes")
 	if err := flags.Parse(args); err != nil {
 		return options{}, err
 	}

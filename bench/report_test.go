@@ -87,6 +87,22 @@ func TestTextShowsRateRatioTargetAndVerdict(t *testing.T) {
 	}
 }
 
+func TestTextShowsFiguresThatStandAlone(t *testing.T) {
+	r := report{Rows: []comparison{
+		compare(row{work: "idle", ours: "idle", limit: 3, upper: true}, resultsOf(measure.Idle, "idle", 0.5), nil),
+		compare(row{work: "due", ours: "due", limit: 1_000_000, upper: true}, resultsOf(measure.Latency, "due", 180_000), nil),
+	}}
+	var out bytes.Buffer
+	if err := writeText(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"one core", "0.50 %", "<= 3 %", "180000 us", "<= 1000000 us"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the table lacks %q:\n%s", want, out.String())
+		}
+	}
+}
+
 func TestJSONHoldsEachRowWithItsRatios(t *testing.T) {
 	results := append(resultsOf(measure.Rate, "us", 8), resultsOf(measure.Rate, "them", 2)...)
 	r := report{Rows: []comparison{compare(row{ours: "us", theirs: "them", limit: 5}, results, nil)}, Results: results}

@@ -21,7 +21,7 @@ type row struct {
 	upper bool
 }
 
-// defaultRows leaves out what takes minutes: backlog and idle.
+// defaultRows leaves out what takes minutes: backlog, idle and timers.
 const defaultRows = "plain,conversations,send,append,sends,latency,memory"
 
 // allRows is the table of targets. Where it says bare, the workload's own
@@ -46,6 +46,9 @@ var allRows = []row{
 	{flag: "memory", work: "memory, filed behind a busy group", ours: contenders.ParleyMemoryFiled, theirs: contenders.BareMemory, limit: 2, upper: true},
 	{flag: "backlog", work: "1,000,000 waiting against 10,000", ours: contenders.ParleyBacklogLarge, theirs: contenders.ParleyBacklogSmall, limit: 0.9},
 	{flag: "idle", work: "10,000 idle queues, host CPU", ours: contenders.ParleyIdle, limit: 3, upper: true},
+	{flag: "timers", work: "1,000,000 armed timers, host CPU", ours: contenders.ParleyTimersIdle, limit: 3, upper: true},
+	{flag: "timers", work: "1,000 timers due at once", ours: contenders.ParleyTimersDue, limit: 1_000_000, upper: true},
+	{flag: "timers", work: "memory, dialog with an armed timer", ours: contenders.ParleyMemoryTimers, theirs: contenders.ParleyMemoryDialogs, limit: 1.4, upper: true},
 }
 
 // chooseRows returns the rows that a comma-separated list of flags names; "all" names every one.

@@ -35,11 +35,11 @@ func writeRows(out io.Writer, rows []comparison) error {
 	fmt.Fprintln(table, "work\tParley\tagainst\tthe other\tmedian\tworst\ttarget\tverdict")
 	for _, row := range rows {
 		if row.Ratios == nil {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t-\t-\t%s\t%s\n", row.Work, orDash(row.Kind, row.Ours), dash(row.Against),
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t-\t-\t%s\t%s\n", row.Work, orDash(row.Kind, row.Ours), against(row),
 				orDash(row.Kind, row.Theirs), target(row), row.Verdict)
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row.Work, figure(row.Kind, row.Ours), dash(row.Against),
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row.Work, figure(row.Kind, row.Ours), against(row),
 			orDash(row.Kind, row.Theirs), ratio(row, row.MedianRatio), ratio(row, row.WorstRatio), target(row), row.Verdict)
 	}
 	return table.Flush()
@@ -103,13 +103,17 @@ func ratio(row comparison, value float64) string {
 
 func target(row comparison) string {
 	unit := " x"
-	if row.Against == "" {
+	switch {
+	case row.Against != "":
+	case row.Kind == measure.Idle:
 		unit = " %"
+	case row.Kind == measure.Latency:
+		unit = " us"
 	}
 	if row.AtMost != 0 {
-		return fmt.Sprintf("<= %v%s", row.AtMost, unit)
+		return "<= " + strconv.FormatFloat(row.AtMost, 'f', -1, 64) + unit
 	}
-	return fmt.Sprintf(">= %v%s", row.AtLeast, unit)
+	return ">= " + strconv.FormatFloat(row.AtLeast, 'f', -1, 64) + unit
 }
 
 func orDash(kind measure.Kind, value float64) string {
@@ -119,9 +123,13 @@ func orDash(kind measure.Kind, value float64) string {
 	return figure(kind, value)
 }
 
-func dash(text string) string {
-	if text == "" {
+// against names what a figure is a share of, where no contender stands beside it.
+func against(row comparison) string {
+	switch {
+	case row.Against != "":
+		return row.Against
+	case row.Kind == measure.Idle:
 		return "one core"
 	}
-	return text
+	return "-"
 }

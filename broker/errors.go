@@ -86,11 +86,9 @@ var (
 	ErrTargetOnly = &Error{Number: 8432, Reason: "TargetOnly", Exit: ExitUsage, Text: "the message type may be sent by the target only"}
 	// ErrInitiatorOnly is returned when a target sends a type that only the initiator may send (CT-7).
 	ErrInitiatorOnly = &Error{Number: 8434, Reason: "InitiatorOnly", Exit: ExitUsage, Text: "the message type may be sent by the initiator only"}
-	// ErrNullBody is returned for an explicit null body (MT-7).
-	ErrNullBody = &Error{Number: 8433, Reason: "NullBody", Exit: ExitUsage, Text: "the message body may not be NULL; send an empty one"}
 	// ErrContractEmpty is returned by apply for a contract without a type that the initiator may send (CT-2).
 	ErrContractEmpty = &Error{Number: 8492, Reason: "ContractNotUsable", Exit: ExitUsage, Text: "a contract needs at least one message type sent by INITIATOR or ANY"}
-	// ErrContractDuplicate is returned by apply for a contract that lists a type twice (CT-2).
+	// ErrContractDuplicate is returned for a file whose contract lists a type twice (CT-2); a Contract cannot.
 	ErrContractDuplicate = &Error{Number: 8403, Reason: "ContractDuplicate", Exit: ExitUsage, Text: "the message type occurs more than once in the contract"}
 	// ErrUnknownService is returned by BEGIN DIALOG when the FROM service does not exist (DG-1).
 	ErrUnknownService = &Error{Number: 8423, Reason: "ServiceNotFound", Exit: ExitNotFound, Text: "the service is not found"}

@@ -3,6 +3,7 @@ package contenders
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"parley/bench/measure"
 )
@@ -23,6 +24,10 @@ const (
 	ParleyBacklogLarge        = "parley-backlog-1000000"
 	ParleyBacklogSmall        = "parley-backlog-10000"
 	ParleyIdle                = "parley-idle"
+	ParleyTimersIdle          = "parley-timers-armed"
+	ParleyTimersDue           = "parley-timers-due"
+	ParleyMemoryDialogs       = "parley-memory-dialogs"
+	ParleyMemoryTimers        = "parley-memory-timers"
 )
 
 const (
@@ -42,7 +47,7 @@ var ParleyConditions = []string{
 
 // Parley returns the workloads of Parley for so many messages at full speed.
 func Parley(messages int, guests *Guests) []measure.Workload {
-	return append(parleyDrains(messages, guests), parleyOthers(messages, guests)...)
+	return slices.Concat(parleyDrains(messages, guests), parleyOthers(messages, guests), parleyTimers(messages, guests))
 }
 
 func parleyDrains(messages int, guests *Guests) []measure.Workload {

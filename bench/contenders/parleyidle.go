@@ -49,8 +49,9 @@ func (i *parleyIdle) Prepare(ctx context.Context, _ int) error {
 	return measure.Until(ctx, 100*time.Millisecond, i.asleep)
 }
 
-func (i *parleyIdle) asleep() error {
-	for _, monitor := range i.host.Monitors() {
+// asleep fails while the host of p has a reader open, or an error.
+func (p *parley) asleep() error {
+	for _, monitor := range p.host.Monitors() {
 		if monitor.Readers > 0 {
 			return fmt.Errorf("queue %s has %d readers", monitor.Queue, monitor.Readers)
 		}

@@ -15,6 +15,9 @@ import (
 
 const startLimit = 10 * time.Second
 
+// flushLimit is how long it may take to forget a million conversations.
+const flushLimit = time.Minute
+
 // Server is a private redis-server without persistence, on a free port of the
 // loopback interface, with its working folder in a temporary place.
 type Server struct {
@@ -49,7 +52,7 @@ func StartServer(ctx context.Context, binary string) (*Server, error) {
 		_ = s.process.Wait()
 		close(s.exited)
 	}()
-	s.client = redis.NewClient(&redis.Options{Addr: s.Addr, MaxRetries: -1})
+	s.client = redis.NewClient(&redis.Options{Addr: s.Addr, MaxRetries: -1, ReadTimeout: flushLimit})
 	if err := s.awaitReady(ctx); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}

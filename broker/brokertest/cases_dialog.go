@@ -44,35 +44,6 @@ func (s *stage) endpoints(queue, state string) int {
 	return n
 }
 
-func neverEnded(s *stage) {
-	const n = 100
-	s.alter(workQueue, func(q *broker.QueueSettings) { q.Retention = true })
-	w := s.open(workQueue, 1)
-	var handles []string
-	for range n {
-		c := s.begin()
-		s.say(c, "m")
-		u := w.one("m")
-		h := u.Messages[0].Conversation
-		w.commit(u, broker.Effect{Kind: broker.EffectSend, Conversation: h, Message: message("r")})
-		s.end(c, 0)
-		w.commit(w.one("EndDialog"))
-		handles = append(handles, h)
-	}
-	w.close()
-	s.equal("half closed", []int{s.endpoints(workQueue, "DI"), s.endpoints(homeQueue, "DO")}, []int{n, n})
-	s.equal("kept", s.queue(workQueue).Counts.Retained, 3*n)
-	s.equal("one of them", s.keptRows(handles[0]), "[m=0 r=3 EndDialog=0]")
-	for _, h := range handles {
-		s.end(h, 0)
-	}
-	s.equal("kept after END", s.queue(workQueue).Counts.Retained, 0)
-	s.equal("initiators", s.endpoints(homeQueue, ""), 0)
-	s.equal("closed targets", s.endpoints(workQueue, "CD"), n)
-	s.advance(30*time.Minute + time.Minute)
-	s.equal("left", s.endpoints("", ""), 0)
-}
-
 func timerCase(s *stage) {
 	c := s.begin()
 	s.timer(c, time.Minute) // (a)

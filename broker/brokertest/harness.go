@@ -61,6 +61,8 @@ type Harness struct {
 	Spoil func(queue string, fields map[string]string)
 	// Flush deletes everything in the namespace's store, as FLUSHALL does (field case 1).
 	Flush func()
+	// Usage is how many records of the namespace the store has and, if it can tell, how many bytes they take.
+	Usage func() (records int, bytes int64)
 	// Full makes the store refuse writes for lack of memory until Full(false). Optional: the embedded store has no limit.
 	Full func(full bool)
 	// StarvePool opens a client whose connection pool has n connections only (S3). Optional.

@@ -1,6 +1,7 @@
 package brokertest
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -23,6 +24,17 @@ const (
 // contractRules are the rules about message types (MT) and contracts (CT).
 var contractRules = []test{
 	{"TestT_SN_1_contract_8431_8432_8434", refusedByContract},
+	{"TestT_SN_1_8433_no_body_and_an_empty_one_are_the_same", func(s *stage) {
+		c := s.ask()
+		for _, typ := range []string{bellType, askType, noteType} {
+			for _, body := range [][]byte{nil, {}} {
+				if _, err := s.h.Broker.SendOn(s.ctx, c, broker.Outgoing{Type: typ, Body: body}); err != nil {
+					s.t.Fatalf("%s with the body %#v: %v", typ, body, err)
+				}
+				s.equal(typ+" arrives without a body", fmt.Sprintf("%q", s.drainAll(workQueue)), `[""]`)
+			}
+		}
+	}},
 	{"TestT_SN_5_invalid_XML_bounces", invalidXML},
 	{"TestT_SN_6_contracts_that_are_refused", refusedContracts},
 	{"TestMT_4_codes_of_every_validation", validationCodes},

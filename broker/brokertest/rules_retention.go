@@ -23,6 +23,7 @@ var retentionRules = []test{
 		}
 	}},
 	{"TestT_RT_4_a_rollback_keeps_nothing", keptRolledBack},
+	{"TestT_RT_4_a_commit_beside_a_rollback_keeps_its_own", keptBesideRefused},
 	{"TestT_RT_5_both_sides_on_one_queue", keptOnOneQueue},
 	{"TestRT_7_sends_from_a_queue_that_is_off", func(s *stage) {
 		_, h := s.retainedDialog()
@@ -168,11 +169,43 @@ func keptRolledBack(s *stage) {
 	r := w.settle(commit(w.one("m1"), send, broker.Effect{Kind: broker.EffectEnd, Conversation: c}))
 	s.equal("consequence", r.Consequence, broker.Refused)
 	s.equal("kept", s.keptRows(h), "[m0=0 m1=1 r0=3]")
-	w.fail(w.one("m1"))
-	s.equal("kept", s.keptRows(h), "[m0=0 m1=1 r0=3]")
+	for want, st := range map[broker.Consequence]broker.Settlement{broker.RolledBack: failure(nil), broker.Released: release(nil)} {
+		st.Unit, st.Effects = w.one("m1"), []broker.Effect{send}
+		w.want(want, st)
+		s.equal("kept", s.keptRows(h), "[m0=0 m1=1 r0=3]")
+	}
 	w.want(broker.DeadLettered, broker.Settlement{Unit: w.one("m1"), Verdict: broker.VerdictDeadLetter, Reason: "bad"})
 	s.equal("kept", s.keptRows(h), "[m0=0 r0=3]")
 	s.equal("count", s.queue(workQueue).Counts.Retained, 2)
+}
+
+// keptBesideRefused settles two units in one turn, of which one is refused: what the other received and sent is kept.
+func keptBesideRefused(s *stage) {
+	c, h := s.retainedDialog()
+	d := s.begin()
+	s.say(d, "n0")
+	g := s.target("n0")
+	w := s.open(workQueue, 2)
+	units := w.receive().Units
+	s.equal("received", names(units), "[m1 n0]")
+	var settle []broker.Settlement
+	for _, u := range units {
+		own := u.Messages[0].Conversation
+		st := commit(u, broker.Effect{Kind: broker.EffectSend, Conversation: own, Message: message("r1")})
+		if own == h { // an END of another queue's conversation
+			st.Effects = append(st.Effects, broker.Effect{Kind: broker.EffectEnd, Conversation: c})
+		}
+		settle = append(settle, st)
+	}
+	if _, err := w.turn(broker.TurnRequest{Settle: settle}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.equal("of the refused one", s.keptRows(h), "[m0=0 m1=1 r0=3]")
+	s.equal("of the other", s.keptRows(g), "[n0=0 r1=3]")
+	s.equal("count", s.queue(workQueue).Counts.Retained, 4)
+	s.end(d, 0)
+	s.end(g, 0)
+	s.equal("count after END of the other", s.queue(workQueue).Counts.Retained, 2)
 }
 
 func keptOnOneQueue(s *stage) {

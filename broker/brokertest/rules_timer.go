@@ -154,6 +154,8 @@ func overdueTimer(s *stage) {
 	s.equal("again", s.drainAll(homeQueue), "[]")
 }
 
+// timerRolledBack fails units that armed or cancelled in each way to fail: an effect is refused at the commit, or the handler says so,
+// whatever it had staged.
 func timerRolledBack(s *stage) {
 	c, h := s.timerScene()
 	due := s.endpoint(h).TimerDue
@@ -164,10 +166,19 @@ func timerRolledBack(s *stage) {
 	} {
 		s.say(c, "m")
 		w := s.open(workQueue, 1)
+		unmoved := func() {
+			s.t.Helper()
+			e := s.endpoint(h)
+			s.equal("timer", []any{e.TimerDue, e.TimerCron}, []any{due, ""})
+		}
 		r := w.settle(commit(w.one("m"), eff, broker.Effect{Kind: broker.EffectEnd, Conversation: c}))
 		s.equal("consequence", r.Consequence, broker.Refused)
-		e := s.endpoint(h)
-		s.equal("timer", []any{e.TimerDue, e.TimerCron}, []any{due, ""})
+		unmoved()
+		for want, st := range map[broker.Consequence]broker.Settlement{broker.RolledBack: failure(nil), broker.Released: release(nil)} {
+			st.Unit, st.Effects = w.one("m"), []broker.Effect{eff}
+			w.want(want, st)
+			unmoved()
+		}
 		w.commit(w.one("m"))
 		w.close()
 	}

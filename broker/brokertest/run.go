@@ -27,7 +27,7 @@ func Run(t *testing.T, open New) {
 		{"Guarantees", guarantees},
 		{"Holes", slices.Concat(holes, dialogHoles, wakeHoles, transmitHoles)},
 		{"Rules", slices.Concat(receiveRules, sendRules, poisonRules, timerRules, lifetimeRules, contractRules, retentionRules, priorityRules,
-			transmitRules, scheduleRules, endRules)},
+			transmitRules, scheduleRules, endRules, activationRules)},
 		{"Found", found},
 		{"Cases", slices.Concat(cases, dialogCases, limited)},
 	} {

@@ -2,6 +2,7 @@ package redisbroker
 
 import (
 	"context"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,7 +14,12 @@ import (
 	"parley/internal/redistest"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(asTransmitter) != "" {
+		transmitterMain()
+	}
+	redistest.Main(m)
+}
 
 func TestConformanceReal(t *testing.T) { brokertest.Run(t, openReal(nil)) }
 
@@ -24,6 +30,7 @@ func openReal(patch func(name, source string) string) brokertest.New {
 	return func(t testing.TB) brokertest.Harness {
 		s := redistest.Shared(t)
 		h, l := newHarness(t, s.URL(), patch)
+		h.Usage = func() (int, int64) { return l.usage(t, true) }
 		h.Full = func(full bool) { l.full(t, full) }
 		h.StarvePool = func(n int) brokertest.Broker { return l.starved(t, s.Addr(), n) }
 		return h
@@ -65,6 +72,7 @@ func newHarness(t testing.TB, url string, patch func(name, source string) string
 		LoseEntry: func(queue, ref string) { l.loseEntry(t, queue, ref) },
 		Spoil:     func(queue string, fields map[string]string) { l.spoil(t, queue, fields) },
 		Flush:     func() { l.do(t, "FLUSHALL") },
+		Usage:     func() (int, int64) { return l.usage(t, false) }, // what the embedded server says of bytes is a guess
 	}, l
 }
 
@@ -101,6 +109,34 @@ func (l *lab) spoil(t testing.TB, queue string, fields map[string]string) {
 		args = append(args, k, v)
 	}
 	l.do(t, args...)
+}
+
+// usage counts the keys of the namespace, whichever entity they belong to, and if asked to weighs them.
+func (l *lab) usage(t testing.TB, weigh bool) (keys int, bytes int64) {
+	t.Helper()
+	ctx := context.Background()
+	for _, prefix := range []string{"{" + l.b.ns + "}", "{" + l.b.ns + "/"} {
+		err := l.b.eachKey(ctx, prefix, func(some []string) error {
+			keys += len(some)
+			if !weigh {
+				return nil
+			}
+			cmds, err := l.b.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+				for _, k := range some {
+					p.MemoryUsage(ctx, k, 0)
+				}
+				return nil
+			})
+			for _, c := range cmds {
+				bytes += c.(*redis.IntCmd).Val()
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatalf("usage: %v", err)
+		}
+	}
+	return keys, bytes
 }
 
 func (l *lab) full(t testing.TB, full bool) {

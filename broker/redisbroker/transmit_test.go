@@ -152,38 +152,3 @@ func TestTransmissionGoesOnWhenTheServersClockWentBack(t *testing.T) {
 		l.wantReady(t, "after", "work", "[m0 m1]")
 	})
 }
-
-func TestRT_12_END_moves_what_is_kept_to_the_archive(t *testing.T) {
-	onEach(t, func(t *testing.T, l *lab) {
-		q := broker.DefaultQueue("work", true)
-		q.Retention, q.Archive = true, true
-		l.apply(t, broker.Definitions{Queues: []broker.QueueSettings{q}})
-		c := l.begin(t)
-		l.say(t, c, "m0")
-		e, err := l.b.Endpoint(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.say(t, e.FarHandle, "r0", "r1")
-		archive := l.b.prefix("work") + "archive"
-		if n := l.b.rdb.XLen(t.Context(), archive).Val(); n != 0 {
-			t.Fatalf("%d rows are archived before END", n)
-		}
-		if err := l.b.End(t.Context(), e.FarHandle, broker.Ending{}, 0); err != nil {
-			t.Fatal(err)
-		}
-		rows, err := l.b.rdb.XRange(t.Context(), archive, "-", "+").Result()
-		if err != nil || len(rows) != 2 {
-			t.Fatalf("archived: %v, %v; want r0 and r1, since m0 was never received", rows, err)
-		}
-		for i, x := range rows {
-			if x.Values["body"] != fmt.Sprint("r", i) || x.Values["status"] != "3" || x.Values["conversation_handle"] != e.FarHandle {
-				t.Errorf("row %d: %v", i, x.Values)
-			}
-		}
-		info, err := l.b.Queue(t.Context(), "work")
-		if err != nil || info.Counts.Retained != 0 {
-			t.Fatalf("retained after END: %d, %v", info.Counts.Retained, err)
-		}
-	})
-}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,6 +98,46 @@ func TestServeSmallestHandler(t *testing.T) {
 		t.Errorf("serve ended with %d: %s", r.code, r.err)
 	}
 	s.wantCount("q", "dead_letter", 0)
+}
+
+// TestT_AC_8 is about a handler that returns without a verdict: what it answers is none of commit, rollback and dead-letter.
+func TestT_AC_8_a_return_without_a_verdict_is_a_rollback_that_is_told(t *testing.T) {
+	s := newShell(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "p.wasm"), answeringModule(1, "parley_handle", 7), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "f.yaml")
+	yaml := "queues: [{name: q}]\nservices: [{name: //s, queue: q}]\nplugins: [{name: p, source: p.wasm, queue: q}]\n"
+	if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.must("apply", "-f", file)
+	s.must("send", "q", "--body", "x")
+	p := s.start("serve", "-f", file)
+	p.ready()
+	redistest.Eventually(t, "the queue to be off", func() bool { return s.must("queue", "show", "q").object(t)["status"] == "off" })
+	r := p.end()
+	if r.code != 0 {
+		t.Errorf("serve ended with %d: %s", r.code, r.err)
+	}
+	if n := strings.Count(r.err, "the handler returned 7"); n != 5 { // once an attempt
+		t.Errorf("%d lines tell of the answer, want 5:\n%s", n, r.err)
+	}
+	if got := s.must("peek", "q").object(t); got["rollback_count"] != 5.0 || got["body"] != "x" {
+		t.Errorf("the message is %v, want it first in its queue, rolled back five times", got)
+	}
+	s.wantCount("q", "total", 1)
+	told := ""
+	for _, e := range s.must("events").lines(t) {
+		if e["type"] == "queue_disabled" {
+			told += fmt.Sprint(e["last_error"])
+		}
+	}
+	if told != "HandlerError: the handler returned 7" {
+		t.Errorf("the event says %q", told)
+	}
+	s.must("audit")
 }
 
 func TestServeNeedsNoPlugins(t *testing.T) {

@@ -36,7 +36,6 @@ var errnos = []struct {
 	{broker.ErrErrorCode, abi.ErrInvalid},
 	{broker.ErrErrorText, abi.ErrInvalid},
 	{broker.ErrErrorTextLong, abi.ErrInvalid},
-	{broker.ErrNullBody, abi.ErrInvalid},
 	{broker.ErrDeadLetterSend, abi.ErrInvalid},
 }
 

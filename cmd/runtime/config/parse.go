@@ -50,6 +50,9 @@ func Parse(name string, data []byte) (f *File, err error) {
 	}()
 	root, err := parser.ParseBytes(data, 0)
 	if err != nil {
+		if twice := typeTwice(name, data); twice != nil {
+			return nil, twice
+		}
 		return nil, located(name, err)
 	}
 	if len(root.Docs) > 1 && root.Docs[1].Body != nil {
@@ -152,6 +155,35 @@ func (f *File) line(path ...any) int {
 		line = firstLine(n)
 	}
 	return line
+}
+
+// typeTwice finds a contract that lists a message type twice (CT-2), which the YAML package knows as a key given twice only.
+func typeTwice(name string, data []byte) error {
+	root, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
+	if err != nil || len(root.Docs) == 0 {
+		return nil
+	}
+	contracts, ok := child(root.Docs[0].Body, "contracts").(*ast.SequenceNode)
+	if !ok {
+		return nil
+	}
+	for _, contract := range contracts.Values {
+		messages, ok := child(contract, "messages").(*ast.MappingNode)
+		if !ok {
+			continue
+		}
+		seen := map[string]bool{}
+		for _, pair := range messages.Values {
+			key := pair.Key.GetToken()
+			if seen[key.Value] {
+				twice := *broker.ErrContractDuplicate
+				twice.Text = fmt.Sprintf("%s:%d: %s: %q", name, key.Position.Line, twice.Text, key.Value)
+				return &twice
+			}
+			seen[key.Value] = true
+		}
+	}
+	return nil
 }
 
 // firstLine is where n begins: a mapping's own token is its first colon.

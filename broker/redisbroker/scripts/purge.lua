@@ -1,5 +1,5 @@
 -- purge: delete up to n waiting messages of a queue or sub-queue; those in a unit of work, deferred or parked with one stay.
--- lib: names base entry lock attempt dead giveback dialog transmit
+-- lib: names base entry lock stored attempt dead giveback dialog transmit
 -- KEYS 1: meta of the queue or sub-queue.
 -- ARGV 1: now in ms, '' for the server's  2: number at most  3: sequence number to start after
 -- RETURNS how many were deleted, and the number to go on after; 0 as the second when the end is reached.

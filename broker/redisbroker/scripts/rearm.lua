@@ -1,5 +1,5 @@
 -- rearm: the next instant of a repeating timer or schedule that fired. Only the first of several hosts arms it.
--- lib: names base entry
+-- lib: names base stored
 -- KEYS 1: meta of the queue.
 -- ARGV 1: now in ms, '' for the server's  2: kind (tm timer, sd schedule)  3: handle or name  4: instant that fired
 --   5: next instant in ms, '' never. A timer never gets one beyond its conversation's lifetime (TM-6)

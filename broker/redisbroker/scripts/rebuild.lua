@@ -1,6 +1,6 @@
 -- rebuild: a lane lost its consumer group (XGROUP DESTROY, a partial flush). Everything is put back as if unread: lists, locks, ready
 -- sets, retries and readers are dropped, groups are made from 0, system messages are filed again. Attempt counts are kept.
--- lib: names base entry lock giveback
+-- lib: names base lock stored giveback
 -- KEYS 1: meta of the queue or sub-queue.
 -- ARGV 1: now in ms, '' for the server's
 -- RETURNS whole when no lane lacks its group, else rebuilt.

@@ -1,6 +1,6 @@
 -- resubmit: one dead letter back to the tail of its queue, once: new sequence number, counts from 0, reason and description gone,
 -- message id, session, properties and trace context kept, the original number as property parley.resubmitted.
--- lib: names base entry lock giveback dialog transmit
+-- lib: names base entry lock stored giveback dialog transmit
 -- KEYS 1: meta of the queue.
 -- ARGV 1: now in ms, '' for the server's  2: sequence number it had  3: new ttl in ms, '' the queue's
 -- RETURNS OK and the new number; GONE; OFF; ENDED; LOCKED when a receiver holds it.

@@ -1,5 +1,5 @@
 -- turn: settle what a reader finished, then receive what comes next (protocol section 3, fused).
--- lib: names base entry lock attempt dead giveback dialog retain transmit effects take fresh pick
+-- lib: names base entry lock stored attempt dead giveback dialog retain transmit effects take backlog fresh pick
 -- KEYS 1: meta of the queue or sub-queue. All other keys are derived from its prefix and share its slot; direct writes to other
 --   queues happen on servers that are no cluster only.
 -- ARGV 1: reader  2: now in ms, '' for the server's  3: lease ms  4: flags: n register the reader, d direct writes, s fetch
@@ -271,7 +271,7 @@ function T.receive_any(H)
       hand_ready(H, reserve(), tonumber(lane))
     end
     local l = left(H)
-    local want = l * H.top + room(H)
+    local want = l * H.top + (H.top > 1 and room(H) or 0)
     if want > 0 and hand_lane(H, lane, want) == want then again = true end
     if ranked and not H.alone then hand_ready(H, left(H), tonumber(lane)) end
   end

@@ -1,5 +1,5 @@
 -- txfail: the target refused the head of a transmission stream; it waits 4, 8, 16, 32, then 64 s (TX-2).
--- lib: names base entry
+-- lib: names base stored
 -- KEYS 1: meta of the source queue.
 -- ARGV 1: now in ms, '' for the server's  2: target  3: transmitter  4: status text
 -- RETURNS the ms of the next try, or LOST.

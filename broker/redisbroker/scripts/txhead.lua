@@ -1,5 +1,5 @@
 -- txhead: the transmitter's look at one transmission stream: the oldest entry that is still wanted, under a lease.
--- lib: names base entry ids
+-- lib: names base ids stored
 -- KEYS 1: meta of the source queue.
 -- ARGV 1: now in ms, '' for the server's  2: target  3: transmitter  4: lease ms
 -- RETURNS EMPTY; WAIT and the ms of the next try, or of the end of another's lease; ENTRY, its id, and its flat fields.

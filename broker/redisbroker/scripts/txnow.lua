@@ -1,5 +1,5 @@
 -- txnow: a target is reachable again (it was turned on, or a service appeared): try at once, with back-off from the start.
--- lib: names base entry
+-- lib: names base stored
 -- KEYS 1: meta of the source queue.
 -- ARGV 1: now in ms, '' for the server's  2: target
 -- RETURNS 1 when something waits for that target, else 0.

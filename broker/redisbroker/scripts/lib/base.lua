@@ -150,18 +150,18 @@ end
 -- flush_counters writes the counters that changed, and that something did.
 local function flush_counters(c)
   local t, n = {'chg', int(tonumber(c.chg) + 1)}, 2
-  local function put(name, now, was)
+  local function add(name, now, was)
     if now ~= was then
       t[n + 1] = name; t[n + 2] = int(now)
       n = n + 2
     end
   end
-  put('seq', c.seq, c.seq_was)
-  put('ready', c.ready, c.ready_was)
-  put('locked', c.locked, c.locked_was)
-  put('bytes', c.bytes, c.bytes_was)
-  put('nextdue', c.nextdue, c.due_was)
-  if c.was then for name, was in pairs(c.was) do put(name, c[name], was) end end
+  add('seq', c.seq, c.seq_was)
+  add('ready', c.ready, c.ready_was)
+  add('locked', c.locked, c.locked_was)
+  add('bytes', c.bytes, c.bytes_was)
+  add('nextdue', c.nextdue, c.due_was)
+  if c.was then for name, was in pairs(c.was) do add(name, c[name], was) end end
   call('HSET', c.P .. 'meta', unpack(t, 1, n))
 end
 

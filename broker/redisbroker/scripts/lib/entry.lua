@@ -1,4 +1,4 @@
--- entry: stored messages: references, lanes, headers, consuming and storing.
+-- entry: stored messages: storing them, and consuming most of them; rare/stored.lua has the rest.
 -- A reference names a stored message: its stream id for lane 5, else id/lane; system messages are id/t (timer) and id/e (error)
 -- in the lane sys. A stream id is <sequence number>-0, so no index from one to the other is needed.
 -- Header (the entry's only field name): owner|body length|conversation seq|expires|enqueued|kind|message id|type|properties
@@ -8,53 +8,6 @@
 local T_ERROR = '|http://schemas.microsoft.com/SQL/ServiceBroker/Error|'
 local T_END = '|http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog|'
 local T_TIMER = '|http://schemas.microsoft.com/SQL/ServiceBroker/DialogTimer|'
-
-local function lane_of(c, ref)
-  local p = find(ref, '/', 1, true)
-  if not p then return c.P .. 's:5', ref end
-  local l = sub(ref, p + 1)
-  if l == 't' or l == 'e' then l = 'sys' end
-  return c.P .. 's:' .. l, sub(ref, 1, p - 1)
-end
-
-local function list_of(ref)
-  local p = find(ref, '/', 1, true)
-  if not p then return 's' end
-  local l = sub(ref, p + 1)
-  if l == 't' or l == 'e' then return l end
-  return 's'
-end
-
-local function seq_of(ref)
-  local p = find(ref, '/', 1, true)
-  return tonumber(sub(ref, 1, find(ref, '-', 1, true) - 1))
-end
-
--- bylane calls f(stream key, ids, n) once a lane for the refs of t[i..j], in chunks that unpack can take.
-local function bylane(c, t, i, j, f)
-  local lanes, order = {}, {}
-  for k = i, j do
-    local key, id = lane_of(c, t[k])
-    local l = lanes[key]
-    if not l then
-      l = {n = 0}; lanes[key] = l; order[#order + 1] = key
-    end
-    l.n = l.n + 1; l[l.n] = id
-    if l.n == 4000 then f(key, l, l.n); lanes[key] = nil; order[#order] = nil end
-  end
-  for _, key in ipairs(order) do if lanes[key] then f(key, lanes[key], lanes[key].n) end end
-end
-
--- consume removes refs t[i..j] for good. Counters are the caller's.
-local function consume(c, t, i, j)
-  if i > j then return end
-  bylane(c, t, i, j, function(key, ids, n)
-    call('XACK', key, 'w', unpack(ids, 1, n))
-    call('XDEL', key, unpack(ids, 1, n))
-    if c.kind ~= 'q' then call('ZREM', c.P .. 'ix', unpack(ids, 1, n)) end
-  end)
-  c.dirty = true
-end
 
 -- consume_range is consume for a range of ARGV whose refs are all of lane 5 (flag l): no table is built.
 local function consume_range(c, i, j)
@@ -66,55 +19,6 @@ local function consume_range(c, i, j)
     if c.kind ~= 'q' then call('ZREM', c.P .. 'ix', unpack(ARGV, k, e)) end
   end
   if i <= j then c.dirty = true end
-end
-
--- rename gives entries to another consumer name without counting a delivery (M4).
-local function rename(c, t, i, j, name)
-  bylane(c, t, i, j, function(key, ids, n)
-    local a = {key, 'w', name, 0}
-    for k = 1, n do a[k + 4] = ids[k] end
-    a[n + 5] = 'JUSTID'
-    call('XCLAIM', unpack(a, 1, n + 5))
-  end)
-end
-
--- read returns header and body of one entry, or nil when the entry is gone.
-local function read(c, ref)
-  local key, id = lane_of(c, ref)
-  local r = call('XRANGE', key, id, id)
-  if not r[1] then return nil end
-  local f = r[1][2]
-  return f[1], f[2], f
-end
-
--- fields splits a header, or any record, at '|'.
-local function fields(h)
-  local t, n, i = {}, 0, 1
-  while true do
-    local p = find(h, '|', i, true)
-    n = n + 1
-    if not p then
-      t[n] = sub(h, i)
-      return t, n
-    end
-    t[n] = sub(h, i, p - 1)
-    i = p + 1
-  end
-end
-
-local function expired(h, now)
-  local p = find(h, '|', 1, true)
-  p = find(h, '|', p + 1, true)
-  p = find(h, '|', p + 1, true)
-  local q = find(h, '|', p + 1, true)
-  if q == p + 1 then return false end
-  return tonumber(sub(h, p + 1, q - 1)) <= now
-end
-
-local function blen(h)
-  local p = find(h, '|', 1, true)
-  local q = find(h, '|', p + 1, true)
-  return tonumber(sub(h, p + 1, q - 1)) or 0
 end
 
 -- put stores one entry in a lane and returns its sequence number. A stream whose last id is above our count (somebody wrote to it, or
@@ -167,16 +71,3 @@ local function append_plain(c, now, owner, ttl, rest, body)
   if c.asleep then wake(c) end
   return id
 end
-
--- schedule keeps a message until due; it has its sequence number already.
-local function append_scheduled(c, due, owner, ttl, rest, body)
-  c.seq = c.seq + 1
-  local id = int(c.seq)
-  call('HSET', c.P .. 'schm', id, owner .. '\n' .. ttl .. '\n' .. rest .. '\n' .. body)
-  call('ZADD', c.P .. 'sch', int(due), id)
-  c.scheduled = c.scheduled + 1
-  c.dirty = true
-  setdue(c, due)
-  return id
-end
-

@@ -61,9 +61,7 @@ func CheckQueueSettings(q *QueueSettings) error {
 		errs = append(errs, bad("max_message_size is 1 byte to 512 MiB, not", q.MaxMessageSize))
 	}
 	switch q.OnDeadLetter {
-	case "continue", "end":
-	case "park":
-		errs = append(errs, ErrNotAvailable.With("queue %q: on_dead_letter park; use continue or end", q.Name))
+	case "continue", "park", "end":
 	default:
 		errs = append(errs, bad("on_dead_letter is continue, park or end, not", q.OnDeadLetter))
 	}

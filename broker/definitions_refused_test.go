@@ -8,11 +8,8 @@ import (
 )
 
 func TestWhatIsNotThereYetIsRefusedAndNotIgnored(t *testing.T) {
-	q := broker.DefaultQueue("q", true)
-	q.OnDeadLetter = "park"
 	for name, d := range map[string]broker.Definitions{
-		"parking a conversation": {Queues: []broker.QueueSettings{q}},
-		"external activation":    {Notify: []broker.EventNotification{{Event: "queue_activation", Queue: "q", To: "//s"}}},
+		"external activation": {Notify: []broker.EventNotification{{Event: "queue_activation", Queue: "q", To: "//s"}}},
 	} {
 		if err := broker.CheckDefinitions(&d); !errors.Is(err, broker.ErrNotAvailable) {
 			t.Errorf("%s: got %v, want %v", name, err, broker.ErrNotAvailable)

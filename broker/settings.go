@@ -165,6 +165,17 @@ type QueueInfo struct {
 	Readers     int // slots of live readers, all hosts
 	Bytes       int64
 	Transmit    []TransmitInfo
+	Parked      int64         // groups that dead letters hold up
+	ParkedFirst []ParkedGroup // some of them, those with the oldest dead letters first
+}
+
+// ParkedGroup is a group that dead letters hold up (on_dead_letter: park): nothing of it is handed out until each is resubmitted, has
+// left the dead-letter queue, or its conversation has ended.
+type ParkedGroup struct {
+	SessionID   string  // of a session
+	Group       string  // conversation group id, of dialogs
+	DeadLetters []int64 // their sequence numbers, ascending
+	Waiting     int64   // messages in its backlog; those that nobody has read yet are not among them
 }
 
 // TransmitInfo tells what waits for one target and why (TX-6).

@@ -110,6 +110,9 @@ func (m *model) observe(snap broker.Snapshot) error {
 		return err
 	}
 	m.leases(q, snap)
+	if err := m.holdups(q, snap); err != nil {
+		return err
+	}
 	return m.conversations(q, snap)
 }
 
@@ -117,7 +120,7 @@ func (m *model) observe(snap broker.Snapshot) error {
 func (m *model) match(q *modelQueue, snap broker.Snapshot) (map[*modelMessage]broker.StoredMessage, error) {
 	rows := map[*modelMessage]broker.StoredMessage{}
 	stored := slices.Clone(snap.Messages)
-	sort.SliceStable(stored, func(i, j int) bool { return stored[i].SequenceNumber < stored[j].SequenceNumber })
+	sort.SliceStable(stored, func(i, j int) bool { return orderOf(stored[i]) < orderOf(stored[j]) })
 	last := map[any]*modelMessage{}
 	for _, row := range stored {
 		if row.Place == broker.PlaceTransit {
@@ -136,7 +139,7 @@ func (m *model) match(q *modelQueue, snap broker.Snapshot) (map[*modelMessage]br
 				return nil, err
 			}
 		}
-		msg.order = row.SequenceNumber
+		msg.order = orderOf(row)
 		if msg.stream() == nil || row.Place == broker.PlaceDead || msg.seq < 0 || msg.kind == broker.KindError {
 			continue
 		}
@@ -146,6 +149,14 @@ func (m *model) match(q *modelQueue, snap broker.Snapshot) (map[*modelMessage]br
 		last[msg.stream()] = msg
 	}
 	return rows, nil
+}
+
+// orderOf is the number that orders a row.
+func orderOf(row broker.StoredMessage) int64 {
+	if row.OldNumber != 0 {
+		return row.OldNumber
+	}
+	return row.SequenceNumber
 }
 
 // arrive lets a message in transmission arrive: after all older ones of its conversation, and not while the queue is off.

@@ -18,7 +18,7 @@ func (m *model) settle(u *modelUnit, st broker.Settlement) broker.Consequence {
 		return m.rollback(u, st.Pause)
 	case broker.VerdictDeadLetter:
 		for _, msg := range u.msgs {
-			msg.unit, msg.fate = nil, dead
+			m.bury(msg)
 		}
 		return broker.DeadLettered
 	default:
@@ -82,6 +82,9 @@ func (m *model) refuses(u *modelUnit, effects []broker.Effect) refusal {
 			return illegal
 		case e.Kind != broker.EffectSend && foreign(s.group), e.Kind == broker.EffectMove && foreign("g:"+e.Group):
 			return locked
+		case e.Kind == broker.EffectMove && "g:"+e.Group != s.group && m.holdsUp(s):
+			m.seen["move of a parked conversation"]++
+			return illegal
 		}
 	}
 	return agreed
@@ -154,7 +157,7 @@ func (m *model) rollback(u *modelUnit, wait time.Duration) broker.Consequence {
 	if wait < 0 {
 		wait = q.Retry.Initial // the random test uses a multiplier of 1 and no jitter
 	}
-	if wait > 0 {
+	if wait > 0 && len(q.blocked[u.unit.Group]) == 0 {
 		m.pause(u, m.now.Add(wait))
 	}
 	return broker.RolledBack
@@ -176,7 +179,7 @@ func (m *model) count(u *modelUnit, convert int) (alive int, trip bool) {
 		}
 		if msg.delivery >= q.MaxDelivery {
 			m.seen["dead letter at the limit"]++
-			msg.unit, msg.fate = nil, dead
+			m.bury(msg)
 			continue
 		}
 		alive++

@@ -1,5 +1,5 @@
 -- due: promote what is due: retries, timers, scheduled messages, lifetimes, closed endpoints; name the readers whose lease ended.
--- lib: base entry lock dialog transmit
+-- lib: base entry lock park dialog transmit
 -- KEYS 1: meta of the queue.
 -- ARGV 1: now in ms, '' for the server's  2: flags (d direct writes)  3: how many of each kind at most
 -- RETURNS next due ms (0: none), number promoted, 1 when more of it is due, number of expired readers, their names, then

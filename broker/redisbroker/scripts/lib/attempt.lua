@@ -139,6 +139,7 @@ local function fail(c, now, g, refs, why, ask, rnd, counted, died)
         gone(c, f[1], f[3], m.ref)
         if m.v == 'bury' then after_bury(c, now, f[1]) end
       end
+      if m.v == 'bury' and c.odl == 'park' and g ~= '' then park().hold(c, now, g, f[1], m.ref) end
     end
   end
   if #sets > 0 then hset(c.P .. 'att', sets, #sets) end
@@ -154,6 +155,7 @@ local function fail(c, now, g, refs, why, ask, rnd, counted, died)
   if counted and not trip and #keep > 0 then
     rest = ask >= 0 and ask or pause(worst, c.ri, c.rm, c.rx, c.rj, rnd)
   end
+  if c.parking and c.parking[g] then rest = 0 end
   if g == '' then
     if #keep > 0 then
       if rest > 0 then

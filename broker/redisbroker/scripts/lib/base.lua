@@ -4,7 +4,7 @@
 local call, pcall_, sub, find, byte, fmt = redis.call, redis.pcall, string.sub, string.find, string.byte, string.format
 local floor = math.floor
 -- Defined in later parts of the library, used in earlier ones.
-local conv_get, after_bury, drop_waiting, forget_retained, notify
+local conv_get, after_bury, drop_waiting, forget_retained, notify, park
 
 local the_time, the_time_text = 0, '0'
 local function clock(override)
@@ -28,7 +28,7 @@ local function int(n) return fmt('%d', n) end
 -- The first two bytes of META decide the order of v[] in open.
 local META = {'status', 'epoch', 'seq', 'ready', 'locked', 'retrying', 'scheduled', 'bytes', 'tx', 'chg', 'asleep', 'maxdel',
   'poison', 'pscope', 'pcount', 'ri', 'rm', 'rx', 'rj', 'lanes', 'ttlf', 'ttl', 'dttl', 'hasstate', 'nextdue', 'kind', 'qn',
-  'retention', 'lost', 'odl', 'name', 'retained', 'archive', 'age', 'notify', 'shared'}
+  'retention', 'lost', 'odl', 'name', 'retained', 'archive', 'age', 'notify', 'shared', 'parked'}
 local ctxs = {}
 
 local function open(P)
@@ -46,13 +46,16 @@ local function open(P)
     rj = tonumber(v[19] or 0), lanes = v[20] or '5', ttlf = v[21], ttl = tonumber(v[22] or 0), dttl = v[23] == '1',
     hasstate = v[24], nextdue = tonumber(v[25] or 0), kind = v[26] or 'q', qn = v[27], retention = v[28] == '1',
     lost = tonumber(v[29] or 0), odl = v[30] or 'continue', name = v[31] or '', retained = tonumber(v[32] or 0),
-    archive = v[33] == '1', age = tonumber(v[34] or 0), notify = v[35], shared = v[36], lock = {}, lockd = {}, cv = {}, cvd = {}, eps = {}, dirty = false, extra = {}}
+    archive = v[33] == '1', age = tonumber(v[34] or 0), notify = v[35], shared = v[36], parked = v[37] and tonumber(v[37]), lock = {}, lockd = {}, cv = {}, cvd = {}, eps = {}, dirty = false, extra = {}}
   ctxs[P] = c
   return c
 end
 
 local function can_receive(c) return c.status == 'active' or c.status == 'send_disabled' end
 local function can_send(c) return c.status == 'active' or c.status == 'receive_disabled' end
+
+-- lanes_of names all lanes of c: back is there once a dead letter has parked a group.
+local function lanes_of(c) return (c.parked and 'sys,back,' or 'sys,') .. c.lanes end
 
 local function namespace(P) return string.match(P, '^{([^/]*)/') end
 

@@ -1,13 +1,14 @@
 -- entry: stored messages: references, lanes, headers, consuming and storing.
 -- A reference names a stored message: its stream id for lane 5, else id/lane; system messages are id/t (timer) and id/e (error)
--- in the lane sys. A stream id is <sequence number>-0, so no index from one to the other is needed.
+-- in the lane sys; what was put back in its old place is id/b in the lane back. A stream id is <sequence number>-0, in the lane back
+-- <sequence number>-<number it had first>, so no index from one to the other is needed.
 -- Header (the entry's only field name): owner|body length|conversation seq|expires|enqueued|kind|message id|type|properties
 -- and, for a dead letter, …|owner|cseq|seq|reason|description|time|delivery|poison|last error|group|source path.
 local function lane_of(c, ref)
   local p = find(ref, '/', 1, true)
   if not p then return c.P .. 's:5', ref end
   local l = sub(ref, p + 1)
-  if l == 't' or l == 'e' then l = 'sys' end
+  if l == 't' or l == 'e' then l = 'sys' elseif l == 'b' then l = 'back' end
   return c.P .. 's:' .. l, sub(ref, 1, p - 1)
 end
 
@@ -22,6 +23,12 @@ end
 local function seq_of(ref)
   local p = find(ref, '/', 1, true)
   return tonumber(sub(ref, 1, find(ref, '-', 1, true) - 1))
+end
+
+-- place_of is what orders the messages of one conversation: their numbers, and of one that was put back the number it had first.
+local function place_of(ref)
+  if byte(ref, -1) == 98 then return tonumber(string.match(ref, '-(%d+)/')) end
+  return seq_of(ref)
 end
 
 -- bylane calls f(stream key, ids, n) once a lane for the refs of t[i..j], in chunks that unpack can take.
@@ -43,6 +50,7 @@ end
 local function consume(c, t, i, j)
   if i > j then return end
   bylane(c, t, i, j, function(key, ids, n)
+    if c.kind == 'd' and park then park().settled(c, ids, 1, n) end
     call('XACK', key, 'w', unpack(ids, 1, n))
     call('XDEL', key, unpack(ids, 1, n))
     if c.kind ~= 'q' then call('ZREM', c.P .. 'ix', unpack(ids, 1, n)) end
@@ -53,6 +61,7 @@ end
 -- consume_range is consume for a range of ARGV whose refs are all of lane 5 (flag l): no table is built.
 local function consume_range(c, i, j)
   local key = c.P .. 's:5'
+  if c.kind == 'd' and park then park().settled(c, ARGV, i, j) end
   for k = i, j, 4000 do
     local e = math.min(k + 3999, j)
     call('XACK', key, 'w', unpack(ARGV, k, e))
@@ -112,16 +121,16 @@ local function blen(h)
 end
 
 -- put stores one entry in a lane and returns its sequence number. A stream whose last id is above our count (somebody wrote to it, or
--- meta was lost) does not refuse us: the count goes on from there.
-local function put(c, lane, header, body)
+-- meta was lost) does not refuse us: the count goes on from there. place: second part of the id, in the lane back only.
+local function put(c, lane, header, body, place)
   c.seq = c.seq + 1
   c.dirty = true
   local id = int(c.seq)
-  local r = pcall_('XADD', c.P .. 's:' .. lane, id, header, body)
+  local r = pcall_('XADD', c.P .. 's:' .. lane, place and id .. '-' .. place or id, header, body)
   if type(r) == 'table' and r.err then
     if not find(r.err, 'smaller', 1, true) then error(r.err, 0) end
     local last = 0
-    for l in string.gmatch('sys,' .. c.lanes, '[^,]+') do
+    for l in string.gmatch(lanes_of(c), '[^,]+') do
       local e = call('XREVRANGE', c.P .. 's:' .. l, '+', '-', 'COUNT', '1')
       if e[1] then last = math.max(last, tonumber(string.match(e[1][1], '^%d+') or 0)) end
       local info = pcall_('XINFO', 'STREAM', c.P .. 's:' .. l)
@@ -133,7 +142,7 @@ local function put(c, lane, header, body)
     end
     c.seq = last + 1
     id = int(c.seq)
-    call('XADD', c.P .. 's:' .. lane, id, header, body)
+    call('XADD', c.P .. 's:' .. lane, place and id .. '-' .. place or id, header, body)
   end
   c.bytes = c.bytes + #body
   return id

@@ -5,7 +5,7 @@ local function order(items)
   if #items < 2 then return end
   local first = {}
   for _, m in ipairs(items) do
-    local s = seq_of(m[1])
+    local s = place_of(m[1])
     if not first[m.owner] or s < first[m.owner] then first[m.owner] = s end
   end
   table.sort(items, function(a, b)
@@ -15,7 +15,7 @@ local function order(items)
     end
     local ra, rb = RANK[list_of(a[1])], RANK[list_of(b[1])]
     if ra ~= rb then return ra < rb end
-    return seq_of(a[1]) < seq_of(b[1])
+    return place_of(a[1]) < place_of(b[1])
   end)
 end
 

@@ -26,8 +26,8 @@ func CheckDefinitions(d *Definitions) error {
 		}
 	}
 	for _, n := range d.Notify {
-		if n.Event != "queue_disabled" {
-			errs = append(errs, ErrNotAvailable.With("event notification %q of queue %q; use queue_disabled", n.Event, n.Queue))
+		if n.Event != EventQueueDisabled && n.Event != EventQueueActivation {
+			errs = append(errs, ErrInvalid.With("event notification %q of queue %q; use %s or %s", n.Event, n.Queue, EventQueueDisabled, EventQueueActivation))
 		}
 	}
 	for _, s := range d.Schedules {

@@ -62,6 +62,9 @@ func ExitCode(err error) int {
 var (
 	// ErrQueueDisabled is returned by a receive from, or an external send to, a queue that is off or disabled.
 	ErrQueueDisabled = &Error{Number: 9617, Reason: "QueueDisabled", Exit: ExitConflict, Text: "the queue is off"}
+	// ErrActivation is returned for a queue_activation notification of a queue that has a plugin: readers are started either from inside
+	// or from outside (AC-3).
+	ErrActivation = &Error{Number: 9718, Reason: "ActivationInside", Exit: ExitUsage, Text: "the queue has a plugin, which is started by itself: queue_activation is for queues without"}
 	// ErrSendRetention is returned by a send from a service whose own queue is off and retains messages (RT-7).
 	ErrSendRetention = &Error{Number: 9618, Reason: "QueueDisabledRetention", Exit: ExitConflict, Text: "the sender's queue is off and retains messages"}
 	// ErrConversationEnded is returned by a send on an endpoint that is not SO or CO (SN-2).

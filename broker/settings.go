@@ -132,10 +132,16 @@ type Definitions struct {
 
 // EventNotification sends events as ordinary messages to a service.
 type EventNotification struct {
-	Event string // queue_disabled or queue_activation
+	Event string // EventQueueDisabled or EventQueueActivation
 	Queue string
 	To    string // service name
 }
+
+// The events that can be sent to a service.
+const (
+	EventQueueDisabled   = "queue_disabled"   // poison handling turned the queue OFF
+	EventQueueActivation = "queue_activation" // messages wait and nobody receives them: a reader is needed (AC-19)
+)
 
 // Schedule is a repeating timer on a dialog that the system owns.
 type Schedule struct {

@@ -7,6 +7,7 @@
 local now = clock(ARGV[1])
 local P = sub(KEYS[1], 1, -5)
 local new = call('EXISTS', P .. 'meta') == 0
+local calls_before = call('HGET', P .. 'meta', 'actq')
 local n = tonumber(ARGV[3])
 local at = 4
 local set = {}
@@ -31,5 +32,11 @@ for _, k in ipairs({'d', 't'}) do
   end
   group(S .. 's:5')
   group(S .. 's:sys')
+end
+local c = open(P)
+if c.actq and c.actq ~= calls_before then -- what waits already may need a reader: due finds out
+  call('HDEL', P .. 'meta', 'act')
+  setdue(c, now)
+  flush()
 end
 return new and 'created' or 'altered'

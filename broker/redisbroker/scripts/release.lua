@@ -1,6 +1,6 @@
 -- release: a reader goes; everything it still holds is given back uncounted (shutdown, G9). Repeating it is harmless, and so is a
 -- call after the lease has ended.
--- lib: base entry lock park dialog transmit readers waits
+-- lib: base entry waits notify lock park dialog transmit readers
 -- KEYS 1: meta of the queue or sub-queue.
 -- ARGV 1: now in ms, '' for the server's  2: reader
 -- RETURNS OK.

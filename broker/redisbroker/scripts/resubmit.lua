@@ -1,7 +1,7 @@
 -- resubmit: one dead letter back to the tail of its queue, or, when it holds up its group (park), in its old place, once: new sequence
 -- number, counts from 0, reason and description gone, message id, session, properties and trace context kept, the original number as
 -- property parley.resubmitted.
--- lib: base entry lock park dialog
+-- lib: base entry waits notify lock park dialog
 -- KEYS 1: meta of the queue.
 -- ARGV 1: now in ms, '' for the server's  2: sequence number it had  3: new ttl in ms, '' the queue's
 -- RETURNS OK and the new number; GONE; OFF; ENDED; LOCKED when a receiver holds it.

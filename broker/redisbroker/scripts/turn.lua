@@ -1,5 +1,5 @@
 -- turn: settle what a reader finished, then receive what comes next (protocol section 3, fused).
--- lib: base entry lock park attempt dialog retain transmit effects take fresh pick
+-- lib: base entry waits notify lock park attempt dialog retain transmit effects take fresh pick
 -- KEYS 1: meta of the queue or sub-queue. All other keys are derived from its prefix and share its slot; direct writes to other
 --   queues happen on servers that are no cluster only.
 -- ARGV 1: reader  2: now in ms, '' for the server's  3: lease ms  4: flags: n register the reader, d direct writes, s fetch
@@ -329,6 +329,7 @@ if receive and H.units == 0 and not again and not H.alone and not c.asleep and n
   c.asleep = '1'
 end
 T.record(H)
+if receive and c.actq and ARGV[20] == '' then received(c, H.units == 0 and not again and not H.alone) end
 flush()
 
 local sends, na = {}, 0

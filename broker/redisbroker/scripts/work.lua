@@ -1,5 +1,5 @@
 -- work: effects of a caller outside a handler, as one unit of work that received nothing: begin, send, end, timer, move.
--- lib: base entry lock park attempt dialog retain transmit effects producers
+-- lib: base entry waits notify lock park attempt dialog retain transmit effects producers
 -- KEYS 1: meta of the queue whose conversations are meant.
 -- ARGV 1: now in ms, '' for the server's  2: flags (d direct writes)  3: namespace  4: producer  5: its counter
 --   6: number of effects, then the effects.

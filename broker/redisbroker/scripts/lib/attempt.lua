@@ -60,9 +60,9 @@ local function turn_off(c, now, m, p, why)
     'last_error', why, 'properties', f[9] or '')
   publish(c, 'w ' .. c.P)
   if c.notify then
-    notify(c, now, {type = 'queue_disabled', queue = plain_text(c.name), reason = 'poison', rollbacks = p, sequence_number = seq_of(m.ref),
+    notify(c, now, 'queue_disabled', cjson.encode({type = 'queue_disabled', queue = plain_text(c.name), reason = 'poison', rollbacks = p, sequence_number = seq_of(m.ref),
       message_id = plain_text(f[7] or ''), conversation_handle = handle, conversation_group_id = group, session_id = plain_text(session), message_type = plain_text(f[8] or ''),
-      last_error = plain_text(why), epoch = tonumber(c.epoch), time = now})
+      last_error = plain_text(why), epoch = tonumber(c.epoch), time = now}), c.notify, c.direct)
   end
 end
 

@@ -4,7 +4,7 @@
 local call, pcall_, sub, find, byte, fmt = redis.call, redis.pcall, string.sub, string.find, string.byte, string.format
 local floor = math.floor
 -- Defined in later parts of the library, used in earlier ones.
-local conv_get, after_bury, drop_waiting, forget_retained, notify, park
+local conv_get, after_bury, drop_waiting, forget_retained, notify, park, activate
 
 local the_time, the_time_text = 0, '0'
 local function clock(override)
@@ -28,7 +28,7 @@ local function int(n) return fmt('%d', n) end
 -- The first two bytes of META decide the order of v[] in open.
 local META = {'status', 'epoch', 'seq', 'ready', 'locked', 'retrying', 'scheduled', 'bytes', 'tx', 'chg', 'asleep', 'maxdel',
   'poison', 'pscope', 'pcount', 'ri', 'rm', 'rx', 'rj', 'lanes', 'ttlf', 'ttl', 'dttl', 'hasstate', 'nextdue', 'kind', 'qn',
-  'retention', 'lost', 'odl', 'name', 'retained', 'archive', 'age', 'notify', 'shared', 'parked'}
+  'retention', 'lost', 'odl', 'name', 'retained', 'archive', 'age', 'notify', 'shared', 'parked', 'actq', 'act'}
 local ctxs = {}
 
 local function open(P)
@@ -46,7 +46,8 @@ local function open(P)
     rj = tonumber(v[19] or 0), lanes = v[20] or '5', ttlf = v[21], ttl = tonumber(v[22] or 0), dttl = v[23] == '1',
     hasstate = v[24], nextdue = tonumber(v[25] or 0), kind = v[26] or 'q', qn = v[27], retention = v[28] == '1',
     lost = tonumber(v[29] or 0), odl = v[30] or 'continue', name = v[31] or '', retained = tonumber(v[32] or 0),
-    archive = v[33] == '1', age = tonumber(v[34] or 0), notify = v[35], shared = v[36], parked = v[37] and tonumber(v[37]), lock = {}, lockd = {}, cv = {}, cvd = {}, eps = {}, dirty = false, extra = {}}
+    archive = v[33] == '1', age = tonumber(v[34] or 0), notify = v[35], shared = v[36], parked = v[37] and tonumber(v[37]), actq = v[38] ~= '' and v[38],
+    act = v[39], lock = {}, lockd = {}, cv = {}, cvd = {}, eps = {}, dirty = false, extra = {}}
   ctxs[P] = c
   return c
 end
@@ -61,6 +62,13 @@ local function namespace(P) return string.match(P, '^{([^/]*)/') end
 
 local function publish(c, text) call('PUBLISH', 'parley:' .. namespace(c.P) .. ':wake', text) end
 
+-- stir has flush see whether a reader must be called from outside (external activation).
+local stirred
+local function stir(c)
+  stirred = stirred or {}
+  stirred[#stirred + 1] = c
+end
+
 -- wake tells sleeping readers that something became deliverable (H12). Costs nothing on a busy queue.
 local function wake(c)
   if c.asleep then
@@ -68,6 +76,7 @@ local function wake(c)
     c.asleep = false
     publish(c, 'w ' .. c.P)
   end
+  if c.actq then stir(c) end
 end
 
 -- setdue notes that something of c is due at ms, and tells the keepers when that is sooner than they know.
@@ -124,8 +133,22 @@ local function flush_conversations(c)
   c.cvd = {}
 end
 
+-- activations looks at the queues that were stirred; a script that cannot call for readers itself leaves it to due.
+local function activations()
+  local i = 1
+  while stirred[i] do -- what is sent may stir others
+    local c = stirred[i]
+    local at = the_time
+    if activate then at = activate(c) end
+    if at then setdue(c, at) end
+    i = i + 1
+  end
+  stirred = nil
+end
+
 -- flush writes everything the script changed in its contexts.
 local function flush()
+  if stirred then activations() end
   for _, c in pairs(ctxs) do
     if c then
       if next(c.lockd) then flush_locks(c); c.dirty = true end

@@ -159,7 +159,7 @@ local function append_plain(c, now, owner, ttl, rest, body)
   end
   local id = put(c, '5', owner .. '|' .. int(#body) .. '||' .. exp .. '|' .. the_time_text .. '|S|' .. rest, body)
   c.ready = c.ready + 1
-  if c.asleep then wake(c) end
+  if c.asleep or c.actq then wake(c) end
   return id
 end
 

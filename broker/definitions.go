@@ -26,8 +26,8 @@ func CheckDefinitions(d *Definitions) error {
 		}
 	}
 	for _, n := range d.Notify {
-		if n.Event != "queue_disabled" {
-			errs = append(errs, ErrNotAvailable.With("event notification %q of queue %q; use queue_disabled", n.Event, n.Queue))
+		if n.Event != EventQueueDisabled && n.Event != EventQueueActivation {
+			errs = append(errs, ErrInvalid.With("event notification %q of queue %q; use %s or %s", n.Event, n.Queue, EventQueueDisabled, EventQueueActivation))
 		}
 	}
 	for _, s := range d.Schedules {
@@ -61,9 +61,7 @@ func CheckQueueSettings(q *QueueSettings) error {
 		errs = append(errs, bad("max_message_size is 1 byte to 512 MiB, not", q.MaxMessageSize))
 	}
 	switch q.OnDeadLetter {
-	case "continue", "end":
-	case "park":
-		errs = append(errs, ErrNotAvailable.With("queue %q: on_dead_letter park; use continue or end", q.Name))
+	case "continue", "park", "end":
 	default:
 		errs = append(errs, bad("on_dead_letter is continue, park or end, not", q.OnDeadLetter))
 	}

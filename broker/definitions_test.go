@@ -61,13 +61,14 @@ func TestCheckDefinitionsNamesAllThatIsWrong(t *testing.T) {
 		Services:     []Service{{Name: "s\x00"}},
 		Priorities:   []PriorityRule{{Name: "low", Level: 0}, {Name: "high", Level: 11}, {Name: "fine", Level: 10}},
 		Schedules:    []Schedule{{Name: "nightly"}},
+		Notify:       []EventNotification{{Event: "queue_full", Queue: "q", To: "s"}, {Event: EventQueueActivation, Queue: "ok", To: "s"}},
 	})
 	for _, want := range []*Error{ErrName, ErrInvalid, ErrContractEmpty} {
 		if !errors.Is(err, want) {
 			t.Errorf("got %v, want %v among them", err, want)
 		}
 	}
-	for _, part := range []string{"$Transfer", "max_delivery_count", "one-sided", `"low"`, `"high"`, "nightly", "message type name is empty", "service name"} {
+	for _, part := range []string{"$Transfer", "max_delivery_count", "one-sided", `"low"`, `"high"`, "nightly", "queue_full", "message type name is empty", "service name"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not named in: %v", part, err)
 		}

@@ -62,6 +62,9 @@ func ExitCode(err error) int {
 var (
 	// ErrQueueDisabled is returned by a receive from, or an external send to, a queue that is off or disabled.
 	ErrQueueDisabled = &Error{Number: 9617, Reason: "QueueDisabled", Exit: ExitConflict, Text: "the queue is off"}
+	// ErrActivation is returned for a queue_activation notification of a queue that has a plugin: readers are started either from inside
+	// or from outside (AC-3).
+	ErrActivation = &Error{Number: 9718, Reason: "ActivationInside", Exit: ExitUsage, Text: "the queue has a plugin, which is started by itself: queue_activation is for queues without"}
 	// ErrSendRetention is returned by a send from a service whose own queue is off and retains messages (RT-7).
 	ErrSendRetention = &Error{Number: 9618, Reason: "QueueDisabledRetention", Exit: ExitConflict, Text: "the sender's queue is off and retains messages"}
 	// ErrConversationEnded is returned by a send on an endpoint that is not SO or CO (SN-2).
@@ -132,6 +135,8 @@ var (
 	ErrDeadLetterAgain = &Error{Reason: "DeadLetterOfDeadLetter", Exit: ExitConflict, Text: "a message of a dead-letter queue cannot be dead-lettered"}
 	// ErrResubmitEnded is returned by a resubmit of a dialog message whose conversation has ended.
 	ErrResubmitEnded = &Error{Reason: "ResubmitEnded", Exit: ExitConflict, Text: "the conversation of the dead letter has ended"}
+	// ErrParked is returned for a move of a conversation that a dead letter holds up (on_dead_letter: park).
+	ErrParked = &Error{Reason: "ConversationParked", Exit: ExitConflict, Text: "a dead letter holds up the conversation: resubmit it, remove it, or end the conversation"}
 	// ErrNotAvailable is returned for a part of the interface that this version does not have yet.
 	ErrNotAvailable = &Error{Reason: "NotAvailable", Exit: ExitUsage, Text: "this version does not have it yet"}
 	// ErrForeignConversation is returned to a handler that acts on a conversation of another queue than its own.

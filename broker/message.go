@@ -74,6 +74,7 @@ type DeadLetter struct {
 	Source      string    // path of the entity it died in (X14)
 	At          time.Time // Redis's clock
 	LastError   string    // "<OutcomeReason>: text" of the last failed attempt, "" when there was none
+	Parks       bool      // it holds up its conversation or session (on_dead_letter: park); told by List only
 }
 
 // MaxReasonChars is the greatest length of a dead-letter reason, description and last error, in characters (ST-4).

@@ -152,7 +152,8 @@ type DeadLetters interface {
 	// messages had in the entity they died in.
 	List(ctx context.Context, path string, from int64, max int) ([]Message, error)
 	// Resubmit puts the dead letter seq back at the tail of its queue, atomically and once, with counts reset and reason
-	// and description stripped. ErrUnknownMessage: it is not there (any more); ErrQueueDisabled; ErrResubmitEnded.
+	// and description stripped. One that holds up its group (on_dead_letter: park) comes back in its old place, in front of
+	// what waits of its conversation, and the group goes on when no other holds it up. ErrUnknownMessage: it is not there (any more); ErrQueueDisabled; ErrResubmitEnded.
 	Resubmit(ctx context.Context, path string, seq int64) (Receipt, error)
 	// Purge deletes all messages of path in steps that each hold Redis for well under 50 ms, and returns how many.
 	Purge(ctx context.Context, path string) (int64, error)
@@ -178,7 +179,8 @@ type DialogVerbs interface {
 	// Timer arms or re-arms the timer of this side: after a duration, or by a cron spec in a zone. after 0 without a spec
 	// cancels. Errors: 8426, 8458, 8410, ErrTimerValue.
 	Timer(ctx context.Context, handle string, after time.Duration, cron, zone string, wait time.Duration) error
-	// Move moves the conversation to the group with that UUID, creating it when it does not exist. Errors: 8426, 8438, 8439.
+	// Move moves the conversation to the group with that UUID, creating it when it does not exist. Errors: 8426, 8438, 8439,
+	// ErrParked.
 	Move(ctx context.Context, handle, group string, wait time.Duration) error
 	Retainer
 }
@@ -195,6 +197,7 @@ type DialogInspector interface {
 type DialogSide struct {
 	Endpoint
 	QueueStatus    QueueStatus
+	ParkedBy       []int64   // sequence numbers of the dead letters that hold up its group here (on_dead_letter: park), ascending
 	Messages       []Message // that wait on this side's queue or are in a unit of work, in the order of their numbers
 	Transit        []Message // that were sent from here and wait in the transmission queue, in order
 	TransmitStatus string    // why the transmission to the far service waits; "": it does not, or was not tried yet

@@ -132,10 +132,16 @@ type Definitions struct {
 
 // EventNotification sends events as ordinary messages to a service.
 type EventNotification struct {
-	Event string // queue_disabled or queue_activation
+	Event string // EventQueueDisabled or EventQueueActivation
 	Queue string
 	To    string // service name
 }
+
+// The events that can be sent to a service.
+const (
+	EventQueueDisabled   = "queue_disabled"   // poison handling turned the queue OFF
+	EventQueueActivation = "queue_activation" // messages wait and nobody receives them: a reader is needed (AC-19)
+)
 
 // Schedule is a repeating timer on a dialog that the system owns.
 type Schedule struct {
@@ -165,6 +171,17 @@ type QueueInfo struct {
 	Readers     int // slots of live readers, all hosts
 	Bytes       int64
 	Transmit    []TransmitInfo
+	Parked      int64         // groups that dead letters hold up
+	ParkedFirst []ParkedGroup // some of them, those with the oldest dead letters first
+}
+
+// ParkedGroup is a group that dead letters hold up (on_dead_letter: park): nothing of it is handed out until each is resubmitted, has
+// left the dead-letter queue, or its conversation has ended.
+type ParkedGroup struct {
+	SessionID   string  // of a session
+	Group       string  // conversation group id, of dialogs
+	DeadLetters []int64 // their sequence numbers, ascending
+	Waiting     int64   // messages in its backlog; those that nobody has read yet are not among them
 }
 
 // TransmitInfo tells what waits for one target and why (TX-6).

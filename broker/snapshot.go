@@ -21,6 +21,7 @@ type Snapshot struct {
 	Conversations map[string]string         // handle → lock name of its group; a handle is in it until its side has ended
 	Locks         map[string]Lock           // lock name → lock; a group that is free and has nothing in its backlog has none
 	Ready         []string                  // lock names of groups that are free and have a backlog, best first
+	Parked        map[string][]int64        // lock name of a group that dead letters hold up → their sequence numbers
 	Retry         map[string]time.Time      // lock name of a parked group, or Ref of a plain message → when its pause ends
 	Readers       map[string]ReaderSnapshot // reader name → reader; peek-lock tokens are readers of their own
 	Timers        map[string]time.Time      // handle → when its conversation timer is due; armed ones only
@@ -54,6 +55,7 @@ type StoredMessage struct {
 	Place     Place  // where it was found
 	Holder    string // name of the reader, for PlaceHeld
 	Target    string // where it goes, for PlaceTransit and PlaceTransDead
+	OldNumber int64  // of a message that was put back in its place: the number it had first, which orders it; else 0
 	Uncertain int    // attempts that may have died in it without being counted
 	LockName  string // in a backlog or a unit: the lock of that group; elsewhere that of its group as of now; "" plain, or ended and unread
 	Ended     bool   // its conversation has ended here: it is forgotten as soon as anybody looks at it, and counts nowhere
@@ -63,6 +65,7 @@ type StoredMessage struct {
 type Lock struct {
 	Holder string // the reader that holds it, or ""
 	Parked bool   // it waits for a retry pause to end; never together with Holder
+	Dead   bool   // dead letters hold it up; never together with Holder or Parked
 	More   bool   // held, and the lock says that more waits in its backlog
 }
 

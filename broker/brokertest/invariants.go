@@ -14,6 +14,7 @@ func Violations(snap broker.Snapshot) []string {
 	c := &checker{snap: snap, backlog: map[string]int{}, held: map[string]int{}}
 	c.places()
 	c.locks()
+	c.dead()
 	c.retry()
 	c.units()
 	c.counters()
@@ -85,10 +86,14 @@ func (c *checker) inBacklog(m broker.StoredMessage, last map[string]int64) {
 		c.say("%s is in the backlog of %s, its conversation belongs to %s", rowName(m), m.LockName, g)
 	}
 	list := fmt.Sprintf("%s/%s/%c", m.LockName, m.Conversation, rank(m.Kind))
-	if m.SequenceNumber < last[list] {
+	number := m.SequenceNumber
+	if m.OldNumber != 0 { // it was put back in its place
+		number = m.OldNumber
+	}
+	if number < last[list] {
 		c.say("%s stands behind #%d in its backlog", rowName(m), last[list])
 	}
-	last[list] = m.SequenceNumber
+	last[list] = number
 }
 
 // rank is the letter of the backlog list a kind belongs to (G6).
@@ -120,10 +125,10 @@ func (c *checker) inUnit(m broker.StoredMessage) {
 }
 
 // locks: free with a backlog ⇔ ready; parked ⇔ in retry; held ⇒ by a reader that has something of it; absent ⇒ nothing
-// waits.
+// waits, unless a dead letter holds it up.
 func (c *checker) locks() {
 	for g, l := range c.snap.Locks {
-		free := l.Holder == "" && !l.Parked
+		free := l.Holder == "" && !l.Parked && !l.Dead
 		if free != slices.Contains(c.snap.Ready, g) {
 			c.say("%s is free: %v, but ready: %v", g, free, !free)
 		}
@@ -131,12 +136,12 @@ func (c *checker) locks() {
 			c.say("%s is parked: %v, but in retry: %v", g, l.Parked, due)
 		}
 		if l.Holder == "" {
-			if c.backlog[g] == 0 {
+			if c.backlog[g] == 0 && !l.Dead {
 				c.say("%s has a lock, but nobody holds it and nothing waits", g)
 			}
 			continue
 		}
-		if l.Parked {
+		if l.Parked || l.Dead {
 			c.say("%s is held and parked", g)
 		}
 		if _, ok := c.snap.Readers[l.Holder]; !ok {
@@ -160,6 +165,31 @@ func (c *checker) locks() {
 			c.say("ready without a lock, or twice: %s", g)
 		}
 		seen[g] = true
+	}
+}
+
+// dead: a group is held up exactly while dead letters that are there hold it up, and then it does not rest.
+func (c *checker) dead() {
+	rows := map[int64]bool{}
+	for _, m := range c.snap.Messages {
+		if m.Place == broker.PlaceDead {
+			rows[m.SequenceNumber] = true
+		}
+	}
+	for g, numbers := range c.snap.Parked {
+		if !c.snap.Locks[g].Dead || c.snap.Locks[g].Parked {
+			c.say("%s is held up by %v, but its lock is %+v", g, numbers, c.snap.Locks[g])
+		}
+		for _, n := range numbers {
+			if !rows[n] {
+				c.say("%s is held up by #%d, which is no dead letter", g, n)
+			}
+		}
+	}
+	for g, l := range c.snap.Locks {
+		if l.Dead && len(c.snap.Parked[g]) == 0 {
+			c.say("%s is held up by nothing", g)
+		}
 	}
 }
 
@@ -256,7 +286,7 @@ func (c *checker) sleep() {
 		switch {
 		case m.Place == broker.PlaceBack,
 			m.Place == broker.PlaceUnread && !locked,
-			m.Place == broker.PlaceBacklog && l.Holder == "" && !l.Parked:
+			m.Place == broker.PlaceBacklog && l.Holder == "" && !l.Parked && !l.Dead:
 			c.say("readers sleep, but %s can be delivered", rowName(m))
 		}
 	}

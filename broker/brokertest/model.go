@@ -25,10 +25,12 @@ type model struct {
 type modelQueue struct {
 	broker.QueueSettings
 	status  broker.QueueStatus
-	parked  map[string]time.Time // lock name → when its pause ends
-	readers []*modelReader       // registered, alive or not
-	arrived int64                // messages that ever arrived
-	trips   int                  // times that poison turned it OFF
+	parked  map[string]time.Time       // lock name → when its pause ends
+	blocked map[string][]*modelMessage // lock name → dead letters that hold it up
+	readers []*modelReader             // registered, alive or not
+	arrived int64                      // messages that ever arrived
+	trips   int                        // times that poison turned it OFF
+	reaped  bool                       // a death turned it OFF just now: what the same housekeeping transmitted may have come before
 }
 
 // modelSide is one side of a dialog.
@@ -112,7 +114,7 @@ func (u *modelUnit) uncertain() bool {
 func newModel(queues ...broker.QueueSettings) *model {
 	m := &model{queues: map[string]*modelQueue{}, msgs: map[string]*modelMessage{}, seen: map[string]int{}}
 	for _, q := range queues {
-		m.queues[q.Name] = &modelQueue{QueueSettings: q, status: broker.QueueActive, parked: map[string]time.Time{}}
+		m.queues[q.Name] = &modelQueue{QueueSettings: q, status: broker.QueueActive, parked: map[string]time.Time{}, blocked: map[string][]*modelMessage{}}
 	}
 	return m
 }
@@ -243,6 +245,7 @@ func (m *model) end(s *modelSide, code int) {
 		}
 	})
 	m.unpark(s.queue, s.group)
+	m.unblock(s.queue, func(o *modelMessage) bool { return o.to == s })
 	if s.erred || s.left {
 		m.dropFlights(s.far)
 		return

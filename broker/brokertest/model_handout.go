@@ -39,6 +39,9 @@ func (m *model) take(r *modelReader, u *broker.Unit, top int) error {
 	if m.holder(r.queue, u.Group) != nil {
 		return errors.New("its group is held already")
 	}
+	if by := r.queue.blocked[u.Group]; len(by) > 0 {
+		return fmt.Errorf("its group is held up by %v", by)
+	}
 	if due, ok := r.queue.parked[u.Group]; ok && due.After(m.now) {
 		return fmt.Errorf("its group is parked until %v", due)
 	}
@@ -145,7 +148,7 @@ func (m *model) starving(q *modelQueue) *modelMessage {
 	var found *modelMessage
 	m.all(q, func(o *modelMessage) {
 		g := o.lock()
-		if _, parked := q.parked[g]; o.fate == waiting && !parked && m.holder(q, g) == nil {
+		if _, parked := q.parked[g]; o.fate == waiting && !parked && len(q.blocked[g]) == 0 && m.holder(q, g) == nil {
 			found = o
 		}
 	})

@@ -62,8 +62,9 @@ func (m *model) fire(s *modelSide, got broker.Message) (*modelMessage, error) {
 	if s.timer.IsZero() || s.timer.After(m.now) {
 		return nil, fmt.Errorf("the timer of %q fired at %v, it is due at %v", s.handle, m.now, s.timer)
 	}
-	if o := m.pendingTimer(s); o != nil {
-		return nil, fmt.Errorf("a second timer message waits on %q", s.handle)
+	if o := m.pendingTimer(s); o != nil { // it came back after this one had fired, in the same step; it must be gone then
+		m.seen["timer collapsed"]++
+		o.fate = done
 	}
 	msg := &modelMessage{kind: broker.KindDialogTimer, queue: s.queue, to: s, seq: -1}
 	m.seen["timer fired"]++
@@ -97,6 +98,7 @@ func (m *model) observe(snap broker.Snapshot) error {
 	if err != nil {
 		return err
 	}
+	q.reaped = false
 	m.pauses(q, snap)
 	if err := m.timers(q, snap); err != nil {
 		return err
@@ -110,6 +112,9 @@ func (m *model) observe(snap broker.Snapshot) error {
 		return err
 	}
 	m.leases(q, snap)
+	if err := m.holdups(q, snap); err != nil {
+		return err
+	}
 	return m.conversations(q, snap)
 }
 
@@ -117,7 +122,7 @@ func (m *model) observe(snap broker.Snapshot) error {
 func (m *model) match(q *modelQueue, snap broker.Snapshot) (map[*modelMessage]broker.StoredMessage, error) {
 	rows := map[*modelMessage]broker.StoredMessage{}
 	stored := slices.Clone(snap.Messages)
-	sort.SliceStable(stored, func(i, j int) bool { return stored[i].SequenceNumber < stored[j].SequenceNumber })
+	sort.SliceStable(stored, func(i, j int) bool { return orderOf(stored[i]) < orderOf(stored[j]) })
 	last := map[any]*modelMessage{}
 	for _, row := range stored {
 		if row.Place == broker.PlaceTransit {
@@ -136,7 +141,7 @@ func (m *model) match(q *modelQueue, snap broker.Snapshot) (map[*modelMessage]br
 				return nil, err
 			}
 		}
-		msg.order = row.SequenceNumber
+		msg.order = orderOf(row)
 		if msg.stream() == nil || row.Place == broker.PlaceDead || msg.seq < 0 || msg.kind == broker.KindError {
 			continue
 		}
@@ -148,9 +153,17 @@ func (m *model) match(q *modelQueue, snap broker.Snapshot) (map[*modelMessage]br
 	return rows, nil
 }
 
+// orderOf is the number that orders a row.
+func orderOf(row broker.StoredMessage) int64 {
+	if row.OldNumber != 0 {
+		return row.OldNumber
+	}
+	return row.SequenceNumber
+}
+
 // arrive lets a message in transmission arrive: after all older ones of its conversation, and not while the queue is off.
 func (m *model) arrive(msg *modelMessage) error {
-	if !msg.queue.status.CanSend() {
+	if !msg.queue.status.CanSend() && !msg.queue.reaped {
 		return fmt.Errorf("%v arrived although the queue is off", msg)
 	}
 	var err error

@@ -18,7 +18,7 @@ func (m *model) settle(u *modelUnit, st broker.Settlement) broker.Consequence {
 		return m.rollback(u, st.Pause)
 	case broker.VerdictDeadLetter:
 		for _, msg := range u.msgs {
-			msg.unit, msg.fate = nil, dead
+			m.bury(msg)
 		}
 		return broker.DeadLettered
 	default:
@@ -38,6 +38,22 @@ func (m *model) giveBack(u *modelUnit) {
 	for _, msg := range u.msgs {
 		if msg.fate == held {
 			msg.unit, msg.fate = nil, waiting
+			m.collapse(msg)
+		}
+	}
+}
+
+// collapse drops a timer message that came back while another of its conversation waits: two that nobody received are one
+// (SM-11).
+func (m *model) collapse(msg *modelMessage) {
+	if msg.kind != broker.KindDialogTimer || msg.to == nil {
+		return
+	}
+	for _, o := range m.system {
+		if o != msg && o.to == msg.to && o.kind == broker.KindDialogTimer && o.fate == waiting {
+			m.seen["timer collapsed"]++
+			msg.fate = done
+			return
 		}
 	}
 }
@@ -82,6 +98,9 @@ func (m *model) refuses(u *modelUnit, effects []broker.Effect) refusal {
 			return illegal
 		case e.Kind != broker.EffectSend && foreign(s.group), e.Kind == broker.EffectMove && foreign("g:"+e.Group):
 			return locked
+		case e.Kind == broker.EffectMove && "g:"+e.Group != s.group && m.holdsUp(s):
+			m.seen["move of a parked conversation"]++
+			return illegal
 		}
 	}
 	return agreed
@@ -154,7 +173,7 @@ func (m *model) rollback(u *modelUnit, wait time.Duration) broker.Consequence {
 	if wait < 0 {
 		wait = q.Retry.Initial // the random test uses a multiplier of 1 and no jitter
 	}
-	if wait > 0 {
+	if wait > 0 && len(q.blocked[u.unit.Group]) == 0 {
 		m.pause(u, m.now.Add(wait))
 	}
 	return broker.RolledBack
@@ -176,7 +195,7 @@ func (m *model) count(u *modelUnit, convert int) (alive int, trip bool) {
 		}
 		if msg.delivery >= q.MaxDelivery {
 			m.seen["dead letter at the limit"]++
-			msg.unit, msg.fate = nil, dead
+			m.bury(msg)
 			continue
 		}
 		alive++
@@ -242,8 +261,8 @@ func (m *model) reap(r *modelReader) {
 		}
 	}
 	m.forget(r)
-	if trip {
-		m.trip(r.queue)
+	if trip && m.trip(r.queue) {
+		r.queue.reaped = true
 	}
 }
 

@@ -54,6 +54,9 @@ func (d *driver) tidy() {
 	d.touch(allQueues...)
 	d.look()
 	for _, name := range allQueues {
+		if q := d.m.queues[name]; len(q.blocked) > 0 {
+			d.purge(q)
+		}
 		d.serve(d.m.queues[name])
 	}
 	d.touch(allQueues...)

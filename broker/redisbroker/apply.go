@@ -68,6 +68,11 @@ func (b *Broker) checkDefinitions(defs *broker.Definitions) error {
 			}
 		}
 	}
+	for _, n := range defs.Notify {
+		if n.Event == broker.EventQueueActivation && !b.willExist(n.Queue, defs) {
+			err = errors.Join(err, broker.ErrUnknownEntity.With("event notification %s: queue %q", n.Event, n.Queue))
+		}
+	}
 	for _, s := range defs.Schedules {
 		if _, e := nextCron(s.Cron, s.Zone, b.clock()); e != nil {
 			err = errors.Join(err, broker.ErrInvalid.With("schedule %q: %v", s.Name, e))
@@ -262,7 +267,8 @@ func (b *Broker) configure(ctx context.Context, name string, e queueEntry, servi
 		"name", escape(name), "maxdel", q.MaxDelivery, "poison", poisonLimit(q.Poison), "pscope", q.Poison.Scope[:1],
 		"ri", q.Retry.Initial.Milliseconds(), "rm", q.Retry.Max.Milliseconds(), "rx", strconv.FormatFloat(q.Retry.Multiplier, 'f', -1, 64),
 		"rj", strconv.FormatFloat(q.Retry.Jitter, 'f', -1, 64), "ttl", q.DefaultTTL.Milliseconds(), "dttl", flag(q.DeadLetterTTL),
-		"retention", flag(q.Retention), "archive", flag(q.Archive), "odl", q.OnDeadLetter, "age", q.PriorityAging.Milliseconds(), "notify", b.notified("queue_disabled", name),
+		"retention", flag(q.Retention), "archive", flag(q.Archive), "odl", q.OnDeadLetter, "age", q.PriorityAging.Milliseconds(), "notify", b.notified(broker.EventQueueDisabled, name),
+		"actq", b.activated(name),
 	}
 	args := append([]any{b.now(), e.Number, len(set) / 2}, set...)
 	args = append(args, len(services))

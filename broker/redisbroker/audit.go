@@ -91,6 +91,7 @@ func checkSnapshot(s *broker.Snapshot, r *raw) []broker.Difference {
 	a.places(s)
 	a.counters(s, r)
 	a.locks(s, r)
+	a.parked(s, r)
 	return a.out
 }
 
@@ -199,6 +200,10 @@ func (a *auditing) locks(s *broker.Snapshot, r *raw) {
 			if held[g] == 0 {
 				a.report("the holder of "+g+" has a message of it", "1 or more", 0)
 			}
+		case l.Dead:
+			if parked || ready[g] {
+				a.report("group "+g+" is held up by a dead letter, so it neither rests nor is ready", false, true)
+			}
 		case l.Parked != parked:
 			a.report("group "+g+" is parked if and only if its pause runs", parked, l.Parked)
 		case !l.Parked && !ready[g]:
@@ -213,5 +218,33 @@ func (a *auditing) locks(s *broker.Snapshot, r *raw) {
 		if _, ok := r.lock[g]; !ok && len(list) > 0 {
 			a.report("a backlog has a lock", g, "none")
 		}
+	}
+}
+
+// parked: a group is held up exactly while dead letters of it say so, and these are there.
+func (a *auditing) parked(s *broker.Snapshot, r *raw) {
+	dead := map[int64]bool{}
+	for i := range s.Messages {
+		if m := &s.Messages[i]; m.Place == broker.PlaceDead {
+			dead[m.SequenceNumber] = true
+		}
+	}
+	for g, numbers := range s.Parked {
+		if !s.Locks[g].Dead {
+			a.report("group "+g+" is held up, and its lock says so", "!", r.lock[g])
+		}
+		for _, n := range numbers {
+			if !dead[n] {
+				a.report("what holds up "+g+" is a dead letter", n, "none")
+			}
+		}
+	}
+	for g, l := range s.Locks {
+		if _, ok := s.Parked[g]; l.Dead && !ok {
+			a.report("a dead letter holds up "+g, "one or more", "none")
+		}
+	}
+	if n := num(r.meta["parked"]); n != int64(len(s.Parked)) {
+		a.report("counter parked equals the groups that are held up", len(s.Parked), n)
 	}
 }

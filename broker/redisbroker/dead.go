@@ -48,7 +48,7 @@ func (b *Broker) List(ctx context.Context, path string, from int64, limit int) (
 			out = append(out, m)
 		}
 	}
-	return out, nil
+	return out, b.fillParks(ctx, queue, out)
 }
 
 // fillDead adds what is still known of the conversation a dead letter came from.

@@ -3,12 +3,14 @@ package redisbroker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sort"
 	"strings"
 	"sync"
 	"time"
 
 	"parley/broker"
+	"parley/broker/validate"
 )
 
 // queueEntry is what the directory holds of a queue.
@@ -68,9 +70,15 @@ func (d *directory) fill(version string, all map[string]string) error {
 	d.prios, d.notify, d.schedule = nil, nil, nil
 	for k, v := range all {
 		kind, name, _ := strings.Cut(k, "/")
-		if err := d.add(kind, name, []byte(v)); err != nil {
-			return broker.ErrCorrupt.With("the directory entry %q: %v", k, err)
+		err := d.add(kind, name, []byte(v))
+		if err == nil {
+			continue
 		}
+		d.version, d.queues = "", nil // half of a directory is none
+		if errors.Is(err, validate.ErrNoXMLSchema) {
+			return broker.ErrNotAvailable.With("message type %q is valid_xml: %v; use the released build", name, err)
+		}
+		return broker.ErrCorrupt.With("the directory entry %q: %v", k, err)
 	}
 	return nil
 }

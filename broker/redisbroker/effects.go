@@ -191,6 +191,8 @@ func effectError(code string) error {
 		return broker.ErrGroupLocked
 	case broker.ErrUnknownEntity.Reason:
 		return broker.ErrUnknownEntity.With("a queue that a handler sends to")
+	case broker.ErrParked.Reason:
+		return broker.ErrParked
 	case broker.ErrNoState.Reason:
 		return broker.ErrNoState
 	case "LOST":

@@ -51,6 +51,9 @@ func (b *Broker) dialogSide(ctx context.Context, queue, handle string, limit int
 		return s, false, b.fault("look at queue "+queue, err)
 	}
 	s.QueueStatus = broker.QueueStatus(status)
+	if s.ParkedBy, err = b.parkedBy(ctx, p, e.Group); err != nil {
+		return s, false, err
+	}
 	if s.Messages, err = b.waitingOf(ctx, p, handle, min(e.Waiting, int64(limit))); err != nil {
 		return s, false, err
 	}

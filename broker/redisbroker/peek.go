@@ -41,11 +41,21 @@ func (b *Broker) Peek(ctx context.Context, path string, from int64, limit int) (
 }
 
 func (b *Broker) lanes(ctx context.Context, prefix string) ([]string, error) {
-	l, err := b.rdb.HGet(ctx, prefix+"meta", "lanes").Result()
-	if err != nil && !isNil(err) {
+	v, err := b.rdb.HMGet(ctx, prefix+"meta", "lanes", "parked").Result()
+	if err != nil {
 		return nil, b.fault("peek", err)
 	}
-	return append([]string{"sys"}, strings.Split(l, ",")...), nil
+	lanes, _ := v[0].(string)
+	return lanesOf(lanes, v[1] != nil), nil
+}
+
+// lanesOf names all lanes of a queue; parked says that a dead letter has parked a group of it once.
+func lanesOf(lanes string, parked bool) []string {
+	out := append([]string{"sys"}, strings.Split(lanes, ",")...)
+	if parked {
+		out = append(out, "back")
+	}
+	return out
 }
 
 func (b *Broker) peekLanes(ctx context.Context, prefix string, from int64, limit int) ([]broker.Message, error) {
@@ -123,6 +133,8 @@ func (b *Broker) decodeLane(lane string, x redis.XMessage) broker.Message {
 		m.Ref = id + "/t"
 	case lane == "sys":
 		m.Ref = id + "/e"
+	case lane == "back":
+		m.Ref = id + "/b"
 	case lane != "5":
 		m.Ref = id + "/" + lane
 	}

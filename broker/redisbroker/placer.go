@@ -54,6 +54,10 @@ func (p *placer) place() error {
 func (p *placer) stored(lane string, e redis.XMessage) *broker.StoredMessage {
 	m := &broker.StoredMessage{Message: p.b.decodeLane(lane, e)}
 	m.Body = nil
+	if lane == "back" {
+		_, place, _ := strings.Cut(e.ID, "-")
+		m.OldNumber = num(place)
+	}
 	if s, ok := p.r.att[m.Ref]; ok {
 		m.Uncertain = storedCounts(&m.Message, s, p.r.meta["epoch"])
 	}
@@ -108,8 +112,11 @@ func (p *placer) rest(m *broker.StoredMessage, seen map[string]bool, add func(*b
 			lane := "5"
 			if _, l, ok := strings.Cut(m.Ref, "/"); ok {
 				lane = l
-				if l == "t" || l == "e" {
+				switch l {
+				case "t", "e":
 					lane = "sys"
+				case "b":
+					lane = "back"
 				}
 			}
 			if later(strconv.FormatInt(m.SequenceNumber, 10)+"-0", p.r.unreadAfter[lane]) {

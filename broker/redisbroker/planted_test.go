@@ -7,7 +7,7 @@ import (
 	"parley/broker/brokertest"
 )
 
-// planted are five faults of the scripts, each a line that somebody could get wrong. The randomised test has to find every
+// planted are six faults of the scripts, each a line that somebody could get wrong. The randomised test has to find every
 // one of them.
 var planted = map[string]struct{ right, wrong string }{
 	"give back at the tail instead of the front": {
@@ -25,6 +25,10 @@ var planted = map[string]struct{ right, wrong string }{
 	"a death is not counted": {
 		"local counted = per[u.slot] == 1",
 		"local counted = false",
+	},
+	"what was put back stands at the tail": {
+		"else call('LPUSH', key, ref) end",
+		"else call('RPUSH', key, ref) end",
 	},
 	"sleeping readers are not woken": {
 		"local function wake(c)\n  if c.asleep then",

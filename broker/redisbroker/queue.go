@@ -52,6 +52,11 @@ func (b *Broker) Queue(ctx context.Context, name string) (broker.QueueInfo, erro
 		i.Readers += int(num(n))
 	}
 	i.Services = b.servicesOf(name)
+	if i.Parked = num(meta.Val()["parked"]); i.Parked > 0 {
+		if i.ParkedFirst, err = b.parkedGroups(ctx, p); err != nil {
+			return i, err
+		}
+	}
 	i.Transmit, err = b.transmitInfo(ctx, p, txs.Val())
 	return i, err
 }

@@ -249,6 +249,8 @@ func (b *Broker) readEntry(ctx context.Context, prefix, ref string) (broker.Mess
 		lane = "5"
 	case lane == "t" || lane == "e":
 		lane = "sys"
+	case lane == "b":
+		lane = "back"
 	}
 	x, err := b.rdb.XRange(ctx, prefix+"s:"+lane, id, id).Result()
 	if err != nil {

@@ -25,6 +25,15 @@ func (b *Broker) notified(event, queue string) string {
 	return strings.Join(out, ",")
 }
 
+// activated is notified for queue_activation, behind a + when every queue is in reach of every script.
+func (b *Broker) activated(queue string) string {
+	list := b.notified(broker.EventQueueActivation, queue)
+	if list != "" && !b.cluster {
+		return "+" + list
+	}
+	return list
+}
+
 // armSchedules gives every queue the schedules whose service it serves. The first instant counts from now; one that is armed
 // already stays.
 func (b *Broker) armSchedules(ctx context.Context) error {

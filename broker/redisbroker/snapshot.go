@@ -21,7 +21,7 @@ type raw struct {
 	unreadAfter        map[string]string            // lane → last delivered id
 	lock, cv, att, win map[string]string
 	txd                map[string]string // handle → last transmission entry that is dropped
-	dc                 map[string]string
+	dc, pk             map[string]string
 	ready, retry, rd   []redis.Z
 	bp, tm, sch        []redis.Z
 	lists              map[string][]string // lock name → refs, in receive order
@@ -62,6 +62,10 @@ func (b *Broker) snapshotOf(queue string, r *raw) (broker.Snapshot, error) {
 		l, _ := parseLock(v)
 		s.Locks[g] = l
 	}
+	s.Parked = make(map[string][]int64, len(r.pk))
+	for g, v := range r.pk {
+		s.Parked[g] = parkingNumbers(v)
+	}
 	for _, z := range r.ready {
 		s.Ready = append(s.Ready, z.Member.(string))
 	}
@@ -88,6 +92,8 @@ func parseLock(v string) (broker.Lock, int64) {
 		return broker.Lock{}, num(v[1:])
 	case strings.HasPrefix(v, "~"):
 		return broker.Lock{Parked: true}, num(v[1:])
+	case strings.HasPrefix(v, "!"):
+		return broker.Lock{Dead: true}, num(v[1:])
 	}
 	name, n, more := strings.Cut(v, "+")
 	return broker.Lock{Holder: name, More: more}, num(n)
@@ -113,7 +119,7 @@ func parseWin(v string) []broker.UnitSnapshot {
 // readRaw reads everything of one queue.
 func (b *Broker) readRaw(ctx context.Context, p string) (*raw, error) {
 	r := &raw{lanes: map[string][]redis.XMessage{}, pending: map[string]map[string]string{}, unreadAfter: map[string]string{}, lists: map[string][]string{}, transit: map[string][]redis.XMessage{}}
-	maps := map[string]*map[string]string{"meta": &r.meta, "d:meta": &r.dmeta, "t:meta": &r.tmeta, "lock": &r.lock, "cv": &r.cv, "att": &r.att, "win": &r.win, "txd": &r.txd, "dc": &r.dc}
+	maps := map[string]*map[string]string{"meta": &r.meta, "d:meta": &r.dmeta, "t:meta": &r.tmeta, "lock": &r.lock, "cv": &r.cv, "att": &r.att, "win": &r.win, "txd": &r.txd, "dc": &r.dc, "pk": &r.pk}
 	for k, dst := range maps {
 		v, err := b.rdb.HGetAll(ctx, p+k).Result()
 		if err != nil {
@@ -142,7 +148,8 @@ func (b *Broker) readRaw(ctx context.Context, p string) (*raw, error) {
 }
 
 func (b *Broker) readLanes(ctx context.Context, p string, r *raw) error {
-	for _, lane := range append([]string{"sys"}, strings.Split(r.meta["lanes"], ",")...) {
+	_, parked := r.meta["parked"]
+	for _, lane := range lanesOf(r.meta["lanes"], parked) {
 		key := p + "s:" + lane
 		x, err := b.rdb.XRange(ctx, key, "-", "+").Result()
 		if err != nil {

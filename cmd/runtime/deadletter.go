@@ -75,7 +75,7 @@ func (a *app) deadletterResubmitCommand() *cobra.Command {
 	var seqs []int64
 	cmd := &cobra.Command{
 		Use:   "resubmit PATH SEQ...",
-		Short: "Put dead letters back at the tail of their queue, each once",
+		Short: "Put dead letters back at the tail of their queue, each once; one that parks its conversation, in its old place",
 		Args:  cobra.ArbitraryArgs,
 		PreRunE: func(cmd *cobra.Command, args []string) (err error) {
 			if byGroup != "" || all || dryRun {

@@ -49,6 +49,9 @@ func sidePairs(title string, s *broker.DialogSide) []any {
 		title, fmt.Sprintf("%s, the %s, on queue %s (%s)", s.Service, role, s.Queue, s.QueueStatus),
 		"  handle", s.Handle, "  group", s.Group, "  state", string(s.State) + " " + s.State.Description(), "  priority", s.Priority,
 	}
+	if len(s.ParkedBy) > 0 {
+		pairs = append(pairs, "  parked", "until "+plural(len(s.ParkedBy), "dead letter")+" "+numbers(s.ParkedBy)+" of queue "+s.Queue+" is dealt with, or the conversation ends")
+	}
 	if !s.ClosedAt.IsZero() {
 		pairs = append(pairs, "  closed", s.ClosedAt)
 	}

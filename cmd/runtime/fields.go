@@ -48,6 +48,7 @@ type deadJSON struct {
 	Description      string  `json:"description"`
 	Source           string  `json:"source"`
 	DeadLetteredTime instant `json:"dead_lettered_time"`
+	Parks            bool    `json:"parks,omitempty"` // it holds up its conversation or session (on_dead_letter: park)
 }
 
 // lockJSON is what a message has more that was received and not settled.
@@ -84,7 +85,7 @@ func newMessageJSON(m *broker.Message) messageJSON {
 		j.Body = &body
 	}
 	if d := m.Dead; d != nil {
-		j.deadJSON, j.LastError = &deadJSON{d.Reason, d.Description, d.Source, instant(d.At)}, d.LastError
+		j.deadJSON, j.LastError = &deadJSON{d.Reason, d.Description, d.Source, instant(d.At), d.Parks}, d.LastError
 	}
 	return j
 }
@@ -112,6 +113,16 @@ type queueJSON struct {
 	Bytes          int64          `json:"bytes"`
 	EntriesLost    int64          `json:"entries_lost"`
 	Transmission   []transmitJSON `json:"transmission"`
+	ParkedGroups   int64          `json:"parked_groups"`
+	Parked         []parkedJSON   `json:"parked"` // the first of them
+}
+
+// parkedJSON is a group that dead letters hold up (on_dead_letter: park).
+type parkedJSON struct {
+	SessionID   string  `json:"session_id"`
+	Group       string  `json:"conversation_group_id"`
+	DeadLetters []int64 `json:"dead_letters"`
+	Waiting     int64   `json:"waiting"`
 }
 
 type countsJSON struct {
@@ -162,7 +173,10 @@ func newQueueJSON(q *broker.QueueInfo) queueJSON {
 		LockDuration: q.LockDuration.String(), MaxMessageSize: q.MaxMessageSize, DefaultTTL: q.DefaultTTL.String(),
 		DeadLetterTTL: q.DeadLetterTTL, OnDeadLetter: q.OnDeadLetter, AutoEnd: q.AutoEnd, PriorityAging: q.PriorityAging.String(),
 		Acting: acting(&q.QueueSettings), Services: append([]string{}, q.Services...), Readers: q.Readers, Bytes: q.Bytes,
-		EntriesLost: q.EntriesLost, Transmission: []transmitJSON{},
+		EntriesLost: q.EntriesLost, Transmission: []transmitJSON{}, ParkedGroups: q.Parked, Parked: []parkedJSON{},
+	}
+	for _, g := range q.ParkedFirst {
+		j.Parked = append(j.Parked, parkedJSON(g))
 	}
 	for _, t := range q.Transmit {
 		j.Transmission = append(j.Transmission, transmitJSON{t.Target, t.Waiting, t.Status, instant(t.NextTry)})

@@ -26,7 +26,7 @@ func examples() []any {
 		MessageSeq: 3, Service: "//shop/Inventory", FarService: "//shop/Web", Contract: "//shop/Stock", Validation: "X", Priority: 5,
 		Status: broker.StatusDead, EnqueuedAt: at, ExpiresAt: at.Add(time.Hour), ScheduledAt: at, DeliveryCount: 10, PoisonCount: 2,
 		Properties: map[string]string{"event": "push", "a": "<b>&"}, Body: []byte(`{"qty":1} <&>`),
-		Dead: &broker.DeadLetter{Reason: "MaxDeliveryCountExceeded", Description: "d", Source: "inventory", At: at, LastError: "Trap: unreachable"},
+		Dead: &broker.DeadLetter{Reason: "MaxDeliveryCountExceeded", Description: "d", Source: "inventory", At: at, LastError: "Trap: unreachable", Parks: true},
 	}
 	dead := newMessageJSON(&message)
 	plain := newMessageJSON(&broker.Message{SequenceNumber: 1, MessageSeq: -1, Status: broker.StatusLocked, EnqueuedAt: at, Body: []byte{0xff, 0}})
@@ -38,6 +38,7 @@ func examples() []any {
 		},
 		EntriesLost: 1, Services: []string{"//shop/Inventory"}, Readers: 4, Bytes: 1234,
 		Transmit: []broker.TransmitInfo{{Target: "//shop/Web", Waiting: 7, Status: "target queue disabled", NextTry: at}},
+		Parked:   2, ParkedFirst: []broker.ParkedGroup{{SessionID: "s", DeadLetters: []int64{1, 2}, Waiting: 3}},
 	}
 	endpoint := broker.Endpoint{
 		Handle: "handle", ConversationID: "conversation", Group: "group", Queue: "inventory", Service: "//shop/Inventory",
@@ -51,7 +52,7 @@ func examples() []any {
 		retainedJSON{3, plain},
 		newDialogJSON([]broker.DialogSide{
 			{Endpoint: endpoint, QueueStatus: broker.QueueActive, Transit: []broker.Message{{MessageSeq: 2, Status: broker.StatusInTransit}}, TransmitStatus: "off", NextTry: at},
-			{Endpoint: endpoint, QueueStatus: broker.QueueOff, Messages: []broker.Message{{
+			{Endpoint: endpoint, QueueStatus: broker.QueueOff, ParkedBy: []int64{1}, Messages: []broker.Message{{
 				SequenceNumber: 7, DeliveryCount: 5, PoisonCount: 5, LastError: "Trap: unreachable", EnqueuedAt: at,
 				Properties: map[string]string{"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
 			}}},

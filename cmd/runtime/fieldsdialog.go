@@ -36,6 +36,7 @@ type dialogJSON struct {
 type sideJSON struct {
 	endpointJSON
 	QueueStatus  string        `json:"queue_status"`
+	ParkedBy     []int64       `json:"parked_by"` // dead letters that hold it up (on_dead_letter: park)
 	Messages     []waitingJSON `json:"messages"`
 	Transmission sentJSON      `json:"transmission"`
 }
@@ -90,7 +91,7 @@ func (j *dialogJSON) worst(m *broker.Message) {
 
 func newSideJSON(s *broker.DialogSide) sideJSON {
 	return sideJSON{
-		newEndpointJSON(&s.Endpoint), string(s.QueueStatus), newWaitingJSON(s.Messages),
+		newEndpointJSON(&s.Endpoint), string(s.QueueStatus), append([]int64{}, s.ParkedBy...), newWaitingJSON(s.Messages),
 		sentJSON{s.InTransmission, s.TransmitStatus, instant(s.NextTry), newWaitingJSON(s.Transit)},
 	}
 }

@@ -82,6 +82,9 @@ func messageDetail(m *broker.Message) []any {
 	}
 	if d := m.Dead; d != nil {
 		pairs = append(pairs, "dead since", d.At, "reason", d.Reason, "description", d.Description, "source", d.Source, "last error", d.LastError)
+		if d.Parks {
+			pairs = append(pairs, "parks", "nothing of its conversation or session is handed out until it is resubmitted or purged")
+		}
 	}
 	for _, k := range sortedKeys(m.Properties) {
 		pairs = append(pairs, "property "+k, m.Properties[k])

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -140,9 +141,32 @@ func queueDetail(q *broker.QueueInfo) []any {
 		"expired to dead-letter", onOff(q.DeadLetterTTL), "on dead letter", q.OnDeadLetter, "auto end", onOff(q.AutoEnd),
 		"retention", onOff(q.Retention), "archive", onOff(q.Archive),
 	}
+	if q.Parked > 0 {
+		pairs = append(pairs, "parked", plural(int(q.Parked), "group")+", until their dead letters are resubmitted or purged, or their conversations end")
+	}
+	for _, g := range q.ParkedFirst {
+		pairs = append(pairs, "  "+parkedName(&g), plural(len(g.DeadLetters), "dead letter")+" "+numbers(g.DeadLetters)+", "+plural(int(g.Waiting), "message")+" behind")
+	}
 	for _, t := range q.Transmit {
 		status := firstOf(t.Status, "not tried yet")
 		pairs = append(pairs, "waits for "+t.Target, plural(int(t.Waiting), "message")+", "+status+", next try "+cell(t.NextTry))
 	}
 	return pairs
+}
+
+// parkedName is a session, or a conversation group.
+func parkedName(g *broker.ParkedGroup) string {
+	if g.Group != "" {
+		return "group " + g.Group
+	}
+	return "session " + g.SessionID
+}
+
+// numbers are sequence numbers, joined by commas.
+func numbers(list []int64) string {
+	text := make([]string, len(list))
+	for i, n := range list {
+		text[i] = strconv.FormatInt(n, 10)
+	}
+	return strings.Join(text, ", ")
 }

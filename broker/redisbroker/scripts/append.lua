@@ -1,5 +1,5 @@
 -- append: store messages of one producer in one queue, in order, all or none.
--- lib: names base entry producers stored
+-- lib: names base entry producers stored waits notify
 -- KEYS 1: meta of the queue.
 -- ARGV 1: now in ms, '' for the server's  2: producer name  3: counter of the first message of this call  4: number of messages,
 --   then for each: owner ('' or s:<session>), ttl ms or '', delay ms or '', absolute due ms or '', rest, body.

@@ -11,9 +11,10 @@ local new = call('EXISTS', P .. 'meta') == 0
 local function fresh(key, kind, ...)
   call('HSET', key, 'status', 'active', 'seq', '0', 'ready', '0', 'locked', '0', 'bytes', '0', 'nextdue', '0', 'chg', '0', 'asleep', '0',
     'ttlf', '0', 'hasstate', '0', 'shared', '0', 'lanes', '5', 'kind', kind, 'pcount', '0', 'ttl', '0', 'age', '0', 'retention', '0',
-    'epoch', '0', 'qn', ARGV[2], ...)
+    'actq', '', 'epoch', '0', 'qn', ARGV[2], ...)
 end
 if new then fresh(P .. 'meta', 'q') end
+local calls_before = call('HGET', P .. 'meta', 'actq')
 local n = tonumber(ARGV[3])
 local at = 4
 local set = {}
@@ -36,5 +37,11 @@ for _, k in ipairs({'d', 't'}) do
   end
   group(S .. 's:5')
   group(S .. 's:sys')
+end
+local c = open(P)
+if c.actq and c.actq ~= calls_before then -- what waits already may need a reader: due finds out
+  call('HDEL', P .. 'meta', 'act')
+  setdue(c, now)
+  flush()
 end
 return new and 'created' or 'altered'

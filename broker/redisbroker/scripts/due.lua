@@ -1,5 +1,6 @@
--- due: promote what is due: retries, timers, scheduled messages, lifetimes, closed endpoints; name the readers whose lease ended.
--- lib: names base entry lock stored giveback dialog transmit
+-- due: promote what is due: retries, timers, scheduled messages, lifetimes, closed endpoints; call for a reader where that is due
+-- (external activation); name the readers whose lease ended.
+-- lib: names base entry lock stored waits notify park giveback dialog transmit
 -- KEYS 1: meta of the queue.
 -- ARGV 1: now in ms, '' for the server's  2: flags (d direct writes)  3: how many of each kind at most
 -- RETURNS next due ms (0: none), number promoted, 1 when more of it is due, number of expired readers, their names, then
@@ -137,6 +138,7 @@ for _, h in ipairs(upto('cl')) do
   call('HDEL', P .. 'ed', h)
   c.dirty = true
 end
+local call_again = c.actq and activate(c)
 local dead = call('ZRANGEBYSCORE', P .. 'rd', '-inf', '(' .. int(now), 'LIMIT', '0', int(max))
 local next_due = 0
 for _, k in ipairs({'retry', 'sch', 'tm', 'sd', 'lt', 'cl', 'rd'}) do
@@ -149,6 +151,7 @@ for _, k in ipairs({'retry', 'sch', 'tm', 'sd', 'lt', 'cl', 'rd'}) do
     end
   end
 end
+if call_again and (next_due == 0 or call_again < next_due) then next_due = call_again end
 if next_due ~= c.nextdue then c.nextdue = next_due; c.dirty = true end
 flush()
 local out = {int(next_due), int(promoted), more and '1' or '0', int(#dead)}

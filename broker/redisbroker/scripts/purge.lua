@@ -1,5 +1,5 @@
 -- purge: delete up to n waiting messages of a queue or sub-queue; those in a unit of work, deferred or parked with one stay.
--- lib: names base entry lock stored attempt dead giveback dialog transmit
+-- lib: names base entry lock stored waits notify park attempt dead giveback dialog transmit
 -- KEYS 1: meta of the queue or sub-queue.
 -- ARGV 1: now in ms, '' for the server's  2: number at most  3: sequence number to start after
 -- RETURNS how many were deleted, and the number to go on after; 0 as the second when the end is reached.
@@ -14,7 +14,7 @@ local function held(lane, id)
   local who = p[1][2]
   return who ~= 'backlog' and who ~= 'retry', who
 end
-for lane in string.gmatch('sys,' .. c.lanes, '[^,]+') do
+for lane in string.gmatch(lanes_of(c), '[^,]+') do
   local list = call('XRANGE', c.P .. 's:' .. lane, '(' .. after .. '-0', '+', 'COUNT', int(n))
   if #list == n then
     local e = tonumber(string.match(list[n][1], '^%d+'))
@@ -24,7 +24,7 @@ for lane in string.gmatch('sys,' .. c.lanes, '[^,]+') do
     local id = e[1]
     local h, b = e[2][1], e[2][2]
     local ref = lane == '5' and id or id .. '/' .. lane
-    if lane == 'sys' then ref = id .. '/' .. (fields(h)[6] == 'T' and 't' or 'e') end
+    if lane == 'sys' then ref = id .. '/' .. (fields(h)[6] == 'T' and 't' or 'e') elseif lane == 'back' then ref = id .. '/b' end
     local busy, who = held(lane, id)
     if not busy then
       local owner = sub(h, 1, find(h, '|', 1, true) - 1)
@@ -47,7 +47,7 @@ for lane in string.gmatch('sys,' .. c.lanes, '[^,]+') do
             local holder, mark, w = lock_parse(lock_get(c, g))
             if holder ~= '' then
               lock_set(c, g, held_value(holder, w - 1))
-            elseif w <= 1 then
+            elseif w <= 1 and mark ~= '!' then
               lock_set(c, g, false)
               call('ZREM', c.P .. 'ready', g)
               call('ZREM', c.P .. 'retry', g)
@@ -80,5 +80,6 @@ if c.kind == 'q' then
     c.dirty = true
   end
 end
+if c.kind == 'd' and last == '0' then park().forget_lost(c) end
 flush()
 return {deleted, last}

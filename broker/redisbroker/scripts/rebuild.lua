@@ -1,6 +1,7 @@
 -- rebuild: a lane lost its consumer group (XGROUP DESTROY, a partial flush). Everything is put back as if unread: lists, locks, ready
--- sets, retries and readers are dropped, groups are made from 0, system messages are filed again. Attempt counts are kept.
--- lib: names base lock stored giveback
+-- sets, retries and readers are dropped, groups are made from 0, system messages and those put back are filed again. Attempt counts
+-- are kept, and so is what dead letters hold up.
+-- lib: names base entry lock stored park giveback
 -- KEYS 1: meta of the queue or sub-queue.
 -- ARGV 1: now in ms, '' for the server's
 -- RETURNS whole when no lane lacks its group, else rebuilt.
@@ -8,7 +9,7 @@ local now = clock(ARGV[1])
 local c = open(sub(KEYS[1], 1, -5))
 if not c then return 'NOENT' end
 local missing = false
-for lane in string.gmatch('sys,' .. c.lanes, '[^,]+') do
+for lane in string.gmatch(lanes_of(c), '[^,]+') do
   local r = pcall_('XPENDING', c.P .. 's:' .. lane, 'w')
   if type(r) == 'table' and r.err then missing = true end
 end
@@ -19,27 +20,40 @@ end
 call('DEL', c.P .. 'lock', c.P .. 'ready', c.P .. 'bp', c.P .. 'retry', c.P .. 'win', c.P .. 'rd', c.P .. 'sl', c.P .. 'lr')
 -- Entries of ended conversations lie in the lanes too, uncounted; when entries are gone there are fewer than the counters say.
 local n, live = 0, c.ready + c.locked + c.retrying
-for lane in string.gmatch('sys,' .. c.lanes, '[^,]+') do
+for lane in string.gmatch(lanes_of(c), '[^,]+') do
   local key = c.P .. 's:' .. lane
   pcall_('XGROUP', 'DESTROY', key, 'w')
   call('XGROUP', 'CREATE', key, 'w', '0', 'MKSTREAM')
   n = n + call('XLEN', key)
 end
-local r = call('XREADGROUP', 'GROUP', 'w', 'backlog', 'STREAMS', c.P .. 's:sys', '>')
-if r then
-  for _, e in ipairs(r[1][2]) do
+if c.parked then for _, g in ipairs(call('HKEYS', c.P .. 'pk')) do lock_set(c, g, '!0') end end
+
+-- refile reads a lane that has no unread entries otherwise; list says in which of its group's lists an entry belongs.
+local function refile(lane, list)
+  local r = call('XREADGROUP', 'GROUP', 'w', 'backlog', 'STREAMS', c.P .. 's:' .. lane, '>')
+  for _, e in ipairs(r and r[1][2] or {}) do
     local f = fields(e[2][1])
-    local conv = call('HGET', c.P .. 'cv', f[1])
-    if conv then
-      local g, l = fields(conv)[1], f[6] == 'T' and 't' or 'e'
-      call('RPUSH', c.P .. 'b:' .. g .. ':' .. l, e[1] .. '/' .. l)
+    local l, mark = list(f)
+    local ref = e[1] .. '/' .. mark
+    local g = f[1]
+    if sub(g, 1, 2) ~= 's:' then
+      local conv = call('HGET', c.P .. 'cv', g)
+      g = conv and fields(conv)[1]
+    end
+    if g then
+      if l == 's' then park().in_place(c, g, f[1], ref) else call('RPUSH', c.P .. 'b:' .. g .. ':' .. l, ref) end
       added(c, g, 1)
     else
-      consume(c, {e[1] .. '/e'}, 1, 1)
+      consume(c, {ref}, 1, 1)
       n = n - 1
     end
   end
 end
+refile('sys', function(f)
+  local l = f[6] == 'T' and 't' or 'e'
+  return l, l
+end)
+if c.parked then refile('back', function() return 's', 'b' end) end
 n = math.min(n, live)
 c.ready = n
 c.locked = 0

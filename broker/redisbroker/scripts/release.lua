@@ -1,6 +1,6 @@
 -- release: a reader goes; everything it still holds is given back uncounted (shutdown, G9). Repeating it is harmless, and so is a
 -- call after the lease has ended.
--- lib: names base lock readers stored giveback
+-- lib: names base entry lock readers stored waits notify giveback
 -- KEYS 1: meta of the queue or sub-queue.
 -- ARGV 1: now in ms, '' for the server's  2: reader
 -- RETURNS OK.
@@ -16,6 +16,6 @@ orphans(c, now, name, {})
 unlock(c, name, list)
 forget_reader(c, name)
 -- Only for work: a reader that closes because it is idle must not have another one open.
-if c.ready > 0 then wake(c) end
+if c.ready > 0 and (not c.parked or deliverable(c)) then wake(c) end
 flush()
 return 'OK'

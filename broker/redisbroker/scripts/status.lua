@@ -1,6 +1,6 @@
 -- status: switch a queue. Turning it active raises the epoch, so that poison counts start from 0 (PM-4), and wakes everybody;
 -- turning it off wakes waiting receivers, which then fail (RC-7).
--- lib: names base
+-- lib: names base entry stored waits notify
 -- KEYS 1: meta of the queue.
 -- ARGV 1: now in ms, '' for the server's  2: status  3: epoch that must still hold, '' any. With one, only a queue that poison turned off is
 --   switched: what an operator switched since stays as it is.
@@ -16,6 +16,11 @@ call('HSET', c.P .. 'meta', 'status', ARGV[2])
 if not was and can_receive(c) then
   call('HSET', c.P .. 'meta', 'epoch', int(tonumber(c.epoch) + 1), 'pcount', '0')
   event(c, now, 'queue_enabled', 'before', before)
+  if c.actq then
+    c.act = false
+    call('HDEL', c.P .. 'meta', 'act')
+    stir(c)
+  end
 elseif was and not can_receive(c) then
   event(c, now, 'queue_switched', 'status', ARGV[2])
 end

@@ -1,5 +1,5 @@
 -- turn: settle what a reader finished, then receive what comes next (protocol section 3, fused).
--- lib: names base entry lock stored attempt dead giveback dialog retain transmit effects take backlog fresh pick
+-- lib: names base entry lock stored waits notify park attempt dead giveback dialog retain transmit effects take backlog fresh pick
 -- KEYS 1: meta of the queue or sub-queue. All other keys are derived from its prefix and share its slot; direct writes to other
 --   queues happen on servers that are no cluster only.
 -- ARGV 1: reader  2: now in ms, '' for the server's  3: lease ms  4: flags: n register the reader, d direct writes, s fetch
@@ -144,7 +144,7 @@ function T.uncommon()
     for u = 1, A.nplain + A.ngroups do if bad[u] then results[#results + 1] = int(u) .. ' ' .. bad[u] end end
   end
 
-  -- dead_letter moves a unit to the dead-letter queue; what waits behind it goes on (on_dead_letter).
+  -- dead_letter moves a unit to the dead-letter queue; what waits behind it goes on, ends or is parked (on_dead_letter).
   function T.dead_letter(g, refs, reason, desc, why)
     local rows = {}
     for k, r in ipairs(refs) do
@@ -169,10 +169,16 @@ function T.uncommon()
           gone(c, owner, fields(h)[3], r)
           after_bury(c, now, owner)
         end
+        if c.odl == 'park' and owner ~= '' and reason ~= 'MalformedEnvelope' then park().hold(c, now, g, owner, r) end
       end
     end
     forget_counts(c, refs)
-    if g ~= '' then freed[#freed + 1] = g end
+    if c.parking and c.parking[g] then
+      local _, _, w = lock_parse(c.lock[g])
+      free(c, g, w)
+    elseif g ~= '' then
+      freed[#freed + 1] = g
+    end
   end
 
   -- settle_others does the units that do not commit.
@@ -290,7 +296,7 @@ function T.record(H)
     call('ZREM', P .. 'rd', me)
     call('HDEL', P .. 'win', me)
     call('HDEL', P .. 'sl', me)
-    for lane in string.gmatch('sys,' .. c.lanes, '[^,]+') do call('XGROUP', 'DELCONSUMER', P .. 's:' .. lane, 'w', me) end
+    for lane in string.gmatch(lanes_of(c), '[^,]+') do call('XGROUP', 'DELCONSUMER', P .. 's:' .. lane, 'w', me) end
   else
     call('HDEL', P .. 'win', me)
   end
@@ -327,6 +333,7 @@ if receive and H.units == 0 and not again and not H.alone and not c.asleep and n
   c.asleep = true
 end
 T.record(H)
+if receive and c.actq and ARGV[20] == '' then received(c, H.units == 0 and not again and not H.alone) end
 flush()
 
 local sends, na = {}, 0

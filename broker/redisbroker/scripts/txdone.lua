@@ -1,5 +1,5 @@
 -- txdone: the head of a transmission stream has arrived (or is known, or bounced): remove it at the source.
--- lib: names base entry lock ids stored giveback dialog transmit
+-- lib: names base entry lock ids stored waits notify park giveback dialog transmit
 -- KEYS 1: meta of the source queue.
 -- ARGV 1: now in ms, '' for the server's  2: target  3: transmitter  4: entry id  5: what: done, bounce, bury  6: code  7: text
 -- RETURNS OK, GONE when the entry is not there any more, LOST when another transmitter has the lease.

@@ -149,7 +149,12 @@ func (c *checker) later() {
 		if n.Event == "" {
 			c.bad("event notification: event is missing", "event_notifications", i)
 		}
-		c.oneOf(n.Event, []string{"queue_disabled", "queue_activation"}, "event_notifications", i, "event")
+		c.oneOf(n.Event, []string{broker.EventQueueDisabled, broker.EventQueueActivation}, "event_notifications", i, "event")
+		for _, p := range c.f.Plugins {
+			if n.Event == broker.EventQueueActivation && p.Queue == n.Queue {
+				c.refuse(broker.ErrActivation.With("queue %q, plugin %q", n.Queue, p.Name), "event_notifications", i)
+			}
+		}
 	}
 	seen := map[string]bool{}
 	for i, s := range c.f.Schedules {

@@ -22,7 +22,7 @@ func TestSampleIsAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The sample states the defaults, so it must come out as if it stated none.
-	want := []broker.QueueSettings{broker.DefaultQueue("inventory", true), broker.DefaultQueue("hooks", true)}
+	want := []broker.QueueSettings{broker.DefaultQueue("inventory", true), broker.DefaultQueue("hooks", true), broker.DefaultQueue("reports", false)}
 	if diff := cmp.Diff(want, d.Queues); diff != "" {
 		t.Errorf("the sample's queues are not the defaults (-want +got):\n%s", diff)
 	}
@@ -108,6 +108,7 @@ func TestBadFilesNameTheLine(t *testing.T) {
 		{"a capability that is none", "plugins:\n  - {name: p, source: p, queue: a,\n     capabilities: [queue_peek,\n     queue_delete]}\n", `t.yaml:4: capabilities wants some of queue_peek, conversation_end, queue_enable, has "queue_delete"`},
 		{"a capability without a name", "plugins:\n  - {name: p, source: p, queue: a, capabilities: ['']}\n", `t.yaml:2: capabilities wants some of`},
 		{"a capability alone", "plugins:\n  - {name: p, source: p, queue: a, capabilities: queue_peek}\n", `t.yaml:2: wants a sequence`},
+		{"readers from inside and outside", "plugins:\n  - {name: p, source: p, queue: a}\nevent_notifications:\n  - {event: queue_activation, queue: a, to: s}\n", `9718: t.yaml:4: `},
 		{"two plugins on one queue", "plugins:\n  - {name: p, source: p, queue: a}\n  - {name: q, source: p, queue: a}\n", `t.yaml:3: queue "a" has the plugin "p" already`},
 		{"retry the wrong way round", "queues:\n  - name: a\n    retry:\n      initial: 5s\n      max: 1s\n", `t.yaml:5: retry: max (1s) is below initial (5s)`},
 		{"jitter that is not a number", "queues:\n  - {name: a, retry: {jitter: .nan}}\n", `t.yaml:2: jitter wants 0 to 1, has NaN`},

@@ -34,10 +34,10 @@ local function int(n) return fmt('%d', n) end
 -- What nearly every call needs of meta, in the order in which configure writes it: a small hash is searched from its start, once a
 -- field, and a field that is not there costs most, so all of these are there from the beginning.
 local META = {'status', 'seq', 'ready', 'locked', 'bytes', 'nextdue', 'chg', 'asleep', 'ttlf', 'hasstate', 'shared', 'lanes', 'kind',
-  'pcount', 'ttl', 'age', 'retention'}
+  'pcount', 'ttl', 'age', 'retention', 'actq'}
 -- What few calls need of it, read when the first of these is asked for.
 local REST = {'epoch', 'retrying', 'scheduled', 'tx', 'retained', 'maxdel', 'poison', 'pscope', 'ri', 'rm', 'rx', 'rj', 'dttl', 'qn',
-  'lost', 'odl', 'name', 'archive', 'notify'}
+  'lost', 'odl', 'name', 'archive', 'notify', 'parked', 'act'}
 local rest_of = {__index = function(c, field)
   setmetatable(c, nil)
   local v = call('HMGET', c.P .. 'meta', unpack(REST))
@@ -45,6 +45,7 @@ local rest_of = {__index = function(c, field)
   c.retrying, c.scheduled, c.tx, c.retained = tonumber(v[2] or 0), tonumber(v[3] or 0), tonumber(v[4] or 0), tonumber(v[5] or 0)
   c.maxdel, c.poison, c.ri, c.rm = tonumber(v[6] or 0), tonumber(v[7] or 0), tonumber(v[9] or 0), tonumber(v[10] or 0)
   c.rx, c.rj, c.lost, c.archive, c.notify = tonumber(v[11] or 2), tonumber(v[12] or 0), tonumber(v[15] or 0), v[18] == '1', v[19]
+  c.parked, c.act = v[20] and tonumber(v[20]), v[21]
   c.was = {retrying = c.retrying, scheduled = c.scheduled, tx = c.tx, retained = c.retained}
   return c[field]
 end}
@@ -63,7 +64,7 @@ local function open(P)
   c = {P = P, status = v[1], seq = seq, ready = ready, locked = locked, bytes = bytes, nextdue = due, chg = v[7] or 0,
     seq_was = seq, ready_was = ready, locked_was = locked, bytes_was = bytes, due_was = due, was = false,
     asleep = v[8] == '1', ttlf = v[9] == '1', hasstate = v[10] == '1', shared = v[11] == '1', lanes = v[12] or '5', kind = v[13] or 'q',
-    pcount = tonumber(v[14] or 0), ttl = tonumber(v[15] or 0), age = tonumber(v[16] or 0), retention = v[17] == '1',
+    pcount = tonumber(v[14] or 0), ttl = tonumber(v[15] or 0), age = tonumber(v[16] or 0), retention = v[17] == '1', actq = v[18] ~= '' and v[18], parking = false,
     lock = {}, lockd = {}, cv = {}, cvd = {}, eps = {}, dirty = false, direct = false}
   ctxs[P] = setmetatable(c, rest_of)
   return c
@@ -72,9 +73,19 @@ end
 local function can_receive(c) return c.status == 'active' or c.status == 'send_disabled' end
 local function can_send(c) return c.status == 'active' or c.status == 'receive_disabled' end
 
+-- lanes_of names all lanes of c: back is there once a dead letter has parked a group.
+local function lanes_of(c) return (c.parked and 'sys,back,' or 'sys,') .. c.lanes end
+
 local function namespace(P) return string.match(P, '^{([^/]*)/') end
 
 local function publish(c, text) call('PUBLISH', 'parley:' .. namespace(c.P) .. ':wake', text) end
+
+-- stir has flush see whether a reader must be called from outside (external activation).
+local stirred
+local function stir(c)
+  stirred = stirred or {}
+  stirred[#stirred + 1] = c
+end
 
 -- wake tells sleeping readers that something became deliverable (H12). Costs nothing on a busy queue.
 local function wake(c)
@@ -83,6 +94,7 @@ local function wake(c)
     c.asleep = false
     publish(c, 'w ' .. c.P)
   end
+  if c.actq then stir(c) end
 end
 
 -- setdue notes that something of c is due at ms, and tells the keepers when that is sooner than they know.
@@ -165,8 +177,22 @@ local function flush_counters(c)
   call('HSET', c.P .. 'meta', unpack(t, 1, n))
 end
 
+-- activations looks at the queues that were stirred; a script that cannot call for readers itself leaves it to due.
+local function activations()
+  local i = 1
+  while stirred[i] do -- what is sent may stir others
+    local c = stirred[i]
+    local at = the_time
+    if rare.activate then at = rare.activate(c) end
+    if at then setdue(c, at) end
+    i = i + 1
+  end
+  stirred = nil
+end
+
 -- flush writes everything the script changed in its contexts.
 local function flush()
+  if stirred then activations() end
   for _, c in pairs(ctxs) do
     if c then
       if next(c.lockd) then flush_locks(c); c.dirty = true end

@@ -1,6 +1,7 @@
 -- entry: stored messages: storing them, and consuming most of them; rare/stored.lua has the rest.
 -- A reference names a stored message: its stream id for lane 5, else id/lane; system messages are id/t (timer) and id/e (error)
--- in the lane sys. A stream id is <sequence number>-0, so no index from one to the other is needed.
+-- in the lane sys; what was put back in its old place is id/b in the lane back. A stream id is <sequence number>-0, in the lane back
+-- <sequence number>-<number it had first>, so no index from one to the other is needed.
 -- Header (the entry's only field name): owner|body length|conversation seq|expires|enqueued|kind|message id|type|properties
 -- and, for a dead letter, …|owner|cseq|seq|reason|description|time|delivery|poison|last error|group|source path.
 
@@ -12,6 +13,7 @@ local T_TIMER = '|http://schemas.microsoft.com/SQL/ServiceBroker/DialogTimer|'
 -- consume_range is consume for a range of ARGV whose refs are all of lane 5 (flag l): no table is built.
 local function consume_range(c, i, j)
   local key = c.P .. 's:5'
+  if c.kind == 'd' and rare.park then rare.park().settled(c, ARGV, i, j) end
   for k = i, j, 4000 do
     local e = math.min(k + 3999, j)
     call('XACK', key, 'w', unpack(ARGV, k, e))
@@ -22,16 +24,16 @@ local function consume_range(c, i, j)
 end
 
 -- put stores one entry in a lane and returns its sequence number. A stream whose last id is above our count (somebody wrote to it, or
--- meta was lost) does not refuse us: the count goes on from there.
-local function put(c, lane, header, body)
+-- meta was lost) does not refuse us: the count goes on from there. place: second part of the id, in the lane back only.
+local function put(c, lane, header, body, place)
   c.seq = c.seq + 1
   c.dirty = true
   local id = int(c.seq)
-  local r = pcall_('XADD', c.P .. 's:' .. lane, id, header, body)
+  local r = pcall_('XADD', c.P .. 's:' .. lane, place and id .. '-' .. place or id, header, body)
   if type(r) == 'table' and r.err then
     if not find(r.err, 'smaller', 1, true) then error(r.err, 0) end
     local last = 0
-    for l in string.gmatch('sys,' .. c.lanes, '[^,]+') do
+    for l in string.gmatch(lanes_of(c), '[^,]+') do
       local e = call('XREVRANGE', c.P .. 's:' .. l, '+', '-', 'COUNT', '1')
       if e[1] then last = math.max(last, tonumber(string.match(e[1][1], '^%d+') or 0)) end
       local info = pcall_('XINFO', 'STREAM', c.P .. 's:' .. l)
@@ -43,7 +45,7 @@ local function put(c, lane, header, body)
     end
     c.seq = last + 1
     id = int(c.seq)
-    call('XADD', c.P .. 's:' .. lane, id, header, body)
+    call('XADD', c.P .. 's:' .. lane, place and id .. '-' .. place or id, header, body)
   end
   c.bytes = c.bytes + #body
   return id
@@ -68,6 +70,6 @@ local function append_plain(c, now, owner, ttl, rest, body)
   end
   local id = put(c, '5', owner .. (starts[#body] or start_of(#body)) .. '|' .. exp .. '|' .. the_time_text .. '|S|' .. rest, body)
   c.ready = c.ready + 1
-  if c.asleep then wake(c) end
+  if c.asleep or c.actq then wake(c) end
   return id
 end

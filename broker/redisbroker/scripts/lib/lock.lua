@@ -1,5 +1,6 @@
 -- lock: conversation groups. Values of the hash lock: <reader> held; <reader>+N held and N wait; -N free with N waiting;
--- ~N parked with N waiting; absent: free and nothing waits. N counts the entries in the group's three lists.
+-- ~N parked with N waiting; !N held up by a dead letter with N waiting (park), also with none; absent: free and nothing waits. N
+-- counts the entries in the group's three lists.
 local function lock_get(c, g)
   local v = c.lock[g]
   if v == nil then
@@ -14,12 +15,12 @@ local function lock_set(c, g, v)
   c.lockd[g] = true
 end
 
--- lock_parse returns holder ('' when nobody), mark ('-', '~' or ''), number waiting.
+-- lock_parse returns holder ('' when nobody), mark ('-', '~', '!' or ''), number waiting.
 local function lock_parse(v)
   if not v then return '', '', 0 end
   local b = byte(v, 1)
   if b == 45 then return '', '-', tonumber(sub(v, 2)) end
-  if b == 126 then return '', '~', tonumber(sub(v, 2)) end
+  if b == 126 or b == 33 then return '', sub(v, 1, 1), tonumber(sub(v, 2)) end
   local p = find(v, '+', 1, true)
   if p then return sub(v, 1, p - 1), '', tonumber(sub(v, p + 1)) end
   return v, '', 0
@@ -30,7 +31,8 @@ local function held_value(me, n)
   return me
 end
 
--- lane_of_system is the level of the conversation that a timer or an Error belongs to; it does not stand in the reference.
+-- lane_of_system is the level of the conversation that a timer, an Error or a message put back belongs to; it does not stand in the
+-- reference.
 local function lane_of_system(c, ref)
   local h = read(c, ref)
   local owner = h and sub(h, 1, find(h, '|', 1, true) - 1) or ''
@@ -44,7 +46,7 @@ end
 local function level(c, g)
   local best = 0
   for _, r in ipairs(call('LRANGE', c.P .. 'b:' .. g .. ':s', 0, 63)) do
-    best = math.max(best, tonumber(string.match(r, '/(%d+)$') or 5))
+    best = math.max(best, byte(r, -1) == 98 and lane_of_system(c, r) or tonumber(string.match(r, '/(%d+)$') or 5))
   end
   for _, l in ipairs({'t', 'e'}) do
     for _, r in ipairs(call('LRANGE', c.P .. 'b:' .. g .. ':' .. l, 0, 63)) do best = math.max(best, lane_of_system(c, r)) end
@@ -59,7 +61,7 @@ local function score(c, g)
   for _, l in ipairs({'t', 'e', 's'}) do
     local r = call('LINDEX', c.P .. 'b:' .. g .. ':' .. l, 0)
     if r then
-      local s = seq_of(r)
+      local s = place_of(r)
       if not oldest or s < oldest then oldest = s end
     end
   end
@@ -68,8 +70,13 @@ local function score(c, g)
   return (10 - best) * 1e14 + (oldest or 0)
 end
 
--- free releases a group that nobody holds any more, with n entries waiting in its lists.
+-- free releases a group that nobody holds any more, with n entries waiting in its lists. One that a dead letter of this script
+-- parked stays where it is.
 local function free(c, g, n)
+  if c.parking and c.parking[g] then
+    lock_set(c, g, '!' .. int(math.max(n, 0)))
+    return
+  end
   if n <= 0 then
     lock_set(c, g, false)
     return

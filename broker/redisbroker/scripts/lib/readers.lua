@@ -2,7 +2,7 @@
 -- pending returns, lane by lane, the refs that consumer name holds: ref → true. Bounded by what one reader may hold.
 local function pending(c, name)
   local t = {}
-  for lane in string.gmatch('sys,' .. c.lanes, '[^,]+') do
+  for lane in string.gmatch(lanes_of(c), '[^,]+') do
     local r = pcall_('XPENDING', c.P .. 's:' .. lane, 'w', '-', '+', '10000', name)
     if type(r) == 'table' and not r.err then
       for _, e in ipairs(r) do
@@ -11,6 +11,8 @@ local function pending(c, name)
           local head = read(c, id .. '/t')
           local k = head and fields(head)[6] == 'T' and 't' or 'e'
           t[#t + 1] = id .. '/' .. k
+        elseif lane == 'back' then
+          t[#t + 1] = id .. '/b'
         elseif lane == '5' then
           t[#t + 1] = id
         else
@@ -82,7 +84,7 @@ local function forget_reader(c, name)
   call('HDEL', c.P .. 'win', name)
   call('HDEL', c.P .. 'sl', name)
   call('HDEL', c.P .. 'lr', name)
-  for lane in string.gmatch('sys,' .. c.lanes, '[^,]+') do
+  for lane in string.gmatch(lanes_of(c), '[^,]+') do
     pcall_('XGROUP', 'DELCONSUMER', c.P .. 's:' .. lane, 'w', name)
   end
   c.dirty = true

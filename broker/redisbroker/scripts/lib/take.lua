@@ -1,5 +1,4 @@
-
-
+-- take: handing out. A hand collects the units of one turn: it takes slots, claims bodies, drops what ended or expired on sight.
 -- hand makes the collector of a turn. tokens: slot numbers, the first nempty of them slots without a unit.
 local function hand_new(c, me, now, top, tokens, nempty, withstate, record)
   return {c = c, me = me, now = now, top = top, tokens = tokens, n = #tokens, nempty = nempty, used = 0, closed = {}, out = {}, no = 0,

@@ -60,9 +60,9 @@ local function turn_off(c, now, m, p, why)
     'last_error', why, 'properties', f[9] or '')
   publish(c, 'w ' .. c.P)
   if c.notify then
-    notify(c, now, {type = 'queue_disabled', queue = plain_text(c.name), reason = 'poison', rollbacks = p, sequence_number = seq_of(m.ref),
+    notify(c, now, 'queue_disabled', cjson.encode({type = 'queue_disabled', queue = plain_text(c.name), reason = 'poison', rollbacks = p, sequence_number = seq_of(m.ref),
       message_id = plain_text(f[7] or ''), conversation_handle = handle, conversation_group_id = group, session_id = plain_text(session), message_type = plain_text(f[8] or ''),
-      last_error = plain_text(why), epoch = tonumber(c.epoch), time = now})
+      last_error = plain_text(why), epoch = tonumber(c.epoch), time = now}), c.notify, c.direct)
   end
 end
 
@@ -139,6 +139,7 @@ function fail(c, now, g, refs, why, ask, rnd, counted, died)
         gone(c, f[1], f[3], m.ref)
         if m.v == 'bury' then after_bury(c, now, f[1]) end
       end
+      if m.v == 'bury' and c.odl == 'park' and g ~= '' then park().hold(c, now, g, f[1], m.ref) end
     end
   end
   if #sets > 0 then hset(c.P .. 'att', sets, #sets) end
@@ -154,6 +155,7 @@ function fail(c, now, g, refs, why, ask, rnd, counted, died)
   if counted and not trip and #keep > 0 then
     rest = ask >= 0 and ask or pause(worst, c.ri, c.rm, c.rx, c.rj, rnd)
   end
+  if c.parking and c.parking[g] then rest = 0 end
   if g == '' then
     if #keep > 0 then
       if rest > 0 then

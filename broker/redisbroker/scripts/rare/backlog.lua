@@ -1,12 +1,11 @@
 -- backlog: handing out what waited in a group's lists or among the plain messages that come again.
--- take: handing out. A hand collects the units of one turn: it takes slots, claims bodies, drops what ended or expired on sight.
 local RANK = {t = 1, e = 2, s = 3}
 -- order sorts the messages of one unit: conversations by priority then age, inside one timers, errors, sequence (RC-3, G6).
 function order(items)
   if #items < 2 then return end
   local first = {}
   for _, m in ipairs(items) do
-    local s = seq_of(m[1])
+    local s = place_of(m[1])
     if not first[m.owner] or s < first[m.owner] then first[m.owner] = s end
   end
   table.sort(items, function(a, b)
@@ -16,7 +15,7 @@ function order(items)
     end
     local ra, rb = RANK[list_of(a[1])], RANK[list_of(b[1])]
     if ra ~= rb then return ra < rb end
-    return seq_of(a[1]) < seq_of(b[1])
+    return place_of(a[1]) < place_of(b[1])
   end)
 end
 

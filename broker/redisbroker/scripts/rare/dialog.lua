@@ -156,9 +156,10 @@ end
 -- consumed on sight, H9), timer, lifetime, membership. The counter of ready messages goes down at once.
 function leave(c, h, conv)
   local done = tonumber(call('HGET', c.P .. 'dc', h) or 0)
-  local parked = unpark(c, h, conv)
-  c.retrying = c.retrying - parked
-  c.ready = c.ready - (conv.rcv - done) - conv.w + parked
+  local rested = unpark(c, h, conv)
+  if c.parked then park().drop(c, conv.g, nil, h) end
+  c.retrying = c.retrying - rested
+  c.ready = c.ready - (conv.rcv - done) - conv.w + rested
   c.dirty = true
   c.cv[h] = false
   c.cvd[h] = true

@@ -95,6 +95,7 @@ function check.M(c, X, own, h, g2)
   local s = shadow(X, c, h)
   if not s then return call('HEXISTS', c.P .. 'ed', h) == 1 and '8438' or '8426' end
   if foreign(c, s.g, own) or foreign(c, g2, own) then return 'GroupLocked' end
+  if c.parked and s.g ~= g2 and park().find(c, s.g, nil, h) then return 'ConversationParked' end
   local ep, r = ep_get(c, h), call('HGET', c.P .. 'gr', g2)
   if r and ep and fields(r)[1] ~= ep.svc then return '8439' end
   s.g = g2
@@ -157,7 +158,7 @@ local function move_conversation(c, h, conv, g2)
   end
   if holder ~= '' then
     lock_set(c, g1, held_value(holder, stay))
-  elseif stay == 0 then
+  elseif stay == 0 and mark ~= '!' then
     call('ZREM', c.P .. 'retry', g1)
     call('ZREM', c.P .. 'ready', g1)
     lock_set(c, g1, false)

@@ -25,7 +25,7 @@ function front(c, g, refs)
   end
   for l, t in pairs(by) do
     if #t > 0 then
-      table.sort(t, function(a, b) return seq_of(a) > seq_of(b) end)
+      table.sort(t, function(a, b) return place_of(a) > place_of(b) end)
       for i = 1, #t, 4000 do call('LPUSH', c.P .. 'b:' .. g .. ':' .. l, unpack(t, i, math.min(i + 3999, #t))) end
     end
   end

@@ -3,7 +3,7 @@ function lane_of(c, ref)
   local p = find(ref, '/', 1, true)
   if not p then return c.P .. 's:5', ref end
   local l = sub(ref, p + 1)
-  if l == 't' or l == 'e' then l = 'sys' end
+  if l == 't' or l == 'e' then l = 'sys' elseif l == 'b' then l = 'back' end
   return c.P .. 's:' .. l, sub(ref, 1, p - 1)
 end
 
@@ -18,6 +18,12 @@ end
 function seq_of(ref)
   local p = find(ref, '/', 1, true)
   return tonumber(sub(ref, 1, find(ref, '-', 1, true) - 1))
+end
+
+-- place_of is what orders the messages of one conversation: their numbers, and of one that was put back the number it had first.
+function place_of(ref)
+  if byte(ref, -1) == 98 then return tonumber(string.match(ref, '-(%d+)/')) end
+  return seq_of(ref)
 end
 
 -- bylane calls f(stream key, ids, n) once a lane for the refs of t[i..j], in chunks that unpack can take.
@@ -39,6 +45,7 @@ end
 function consume(c, t, i, j)
   if i > j then return end
   bylane(c, t, i, j, function(key, ids, n)
+    if c.kind == 'd' and rare.park then rare.park().settled(c, ids, 1, n) end
     call('XACK', key, 'w', unpack(ids, 1, n))
     call('XDEL', key, unpack(ids, 1, n))
     if c.kind ~= 'q' then call('ZREM', c.P .. 'ix', unpack(ids, 1, n)) end

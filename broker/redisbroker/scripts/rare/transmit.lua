@@ -17,16 +17,6 @@ local function route(c, ns, direct, svc)
   return r
 end
 
--- park_outgoing writes to the transmission stream of a target: its entry is flat fields, body last.
-function transmit_later(c, now, target, status, a)
-  call('XADD', c.P .. 'tx:' .. target, '*', unpack(a))
-  if call('HSETNX', c.P .. 'txs', target, int(now) .. '|0|' .. status) == 1 then
-    setdue(c, now)
-  end
-  c.tx = c.tx + 1
-  c.dirty = true
-end
-
 -- send_on sends one message of conversation h (open, state checked by the caller) to its far side.
 function send_on(c, now, ns, direct, h, conv, k, rest, body, code, text)
   local ep = ep_get(c, h)
@@ -100,21 +90,6 @@ function drop_waiting(c, h, conv, ep)
   c.tx = c.tx - conv.txn
   c.dirty = true
   conv.txn = 0
-end
-
--- notify sends an event as an ordinary message to the services named for it (event_notifications): in this script when their queue
--- is in reach, else through the transmission queue.
-function notify(c, now, e)
-  local body = cjson.encode(e)
-  local rest = e.type .. '@' .. e.queue:gsub('[^%w._-]', '_') .. '@' .. int(e.time) .. '|' .. 'parley/EventNotification|event=' .. e.type
-  for q in string.gmatch(c.notify, '[^,]+') do
-    local t = c.direct and open('{' .. namespace(c.P) .. '/' .. q .. '}:')
-    if t and can_send(t) then
-      append_plain(t, now, '', '', rest, body)
-    else
-      transmit_later(c, now, 'queue:' .. q, '', {'k', 'Q', 'to', q, 'owner', '', 'ttl', '', 'delay', '', 'rest', rest, 'body', body})
-    end
-  end
 end
 
 -- after_bury does what the queue says about a conversation one of whose messages was dead-lettered.

@@ -113,11 +113,19 @@ func TestMonitor(t *testing.T) {
 func TestInterruptedWait(t *testing.T) {
 	s := newShell(t)
 	s.apply(plainQueues)
-	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var out, errs bytes.Buffer
 	args := []string{"receive", "hooks", "--wait", "60s", "--redis", s.redis, "--namespace", s.ns}
-	code := run(ctx, args, &out, &errs, strings.NewReader(""))
+	ended := make(chan int)
+	go func() { ended <- run(ctx, args, &out, &errs, strings.NewReader("")) }()
+	channel := "parley:" + s.ns + ":wake"
+	redistest.Eventually(t, "it to wait", func() bool {
+		n, err := redistest.Shared(t).Client(t).PubSubNumSub(t.Context(), channel).Result()
+		return err == nil && n[channel] > 0
+	})
+	stop()
+	code := <-ended
 	if code != 1 || strings.Count(errs.String(), "\n") != 1 {
 		t.Errorf("exit %d, stderr %q, want 1 and one line", code, errs.String())
 	}

@@ -48,9 +48,11 @@ plugins:
     queue: repairs
     capabilities: [queue_peek, conversation_end, queue_enable]
 `)
+	s.must("apply", "-f", file)
+	// Both wait before anybody looks: a host that runs may have ended the conversation before the second one is sent.
+	poison := s.begin("//shop/Web", "//shop/Inventory", `{"part":"shaft-2","quantity":1}`, `{"part":"gear-7","quantity":1}`)
 	p := s.start("serve", "-f", file)
 	p.ready()
-	poison := s.begin("//shop/Web", "//shop/Inventory", `{"part":"shaft-2","quantity":1}`, `{"part":"gear-7","quantity":1}`)
 	for range 5 {
 		s.begin("//shop/Web", "//shop/Inventory", `{"part":"gear-7","quantity":1}`)
 	}

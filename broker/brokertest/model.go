@@ -79,6 +79,7 @@ type modelMessage struct {
 	order   int64     // place among the arrivals of its queue: number, or a guess until that is known
 	due     time.Time // end of the pause
 	unit    *modelUnit
+	reaped  bool // its reader died just now
 
 	delivery, poison, uncertain int // as they must be stored
 	failed, guessed             int // attempts that really failed or died; and those counted on suspicion

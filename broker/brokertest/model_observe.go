@@ -62,9 +62,11 @@ func (m *model) fire(s *modelSide, got broker.Message) (*modelMessage, error) {
 	if s.timer.IsZero() || s.timer.After(m.now) {
 		return nil, fmt.Errorf("the timer of %q fired at %v, it is due at %v", s.handle, m.now, s.timer)
 	}
-	if o := m.pendingTimer(s); o != nil { // it came back after this one had fired, in the same step; it must be gone then
-		m.seen["timer collapsed"]++
-		o.fate = done
+	if o := m.pendingTimer(s); o != nil {
+		if !o.reaped {
+			return nil, fmt.Errorf("a second timer message waits on %q", s.handle)
+		}
+		o.fate = dropped // it came back when this one had fired
 	}
 	msg := &modelMessage{kind: broker.KindDialogTimer, queue: s.queue, to: s, seq: -1}
 	m.seen["timer fired"]++
@@ -99,6 +101,7 @@ func (m *model) observe(snap broker.Snapshot) error {
 		return err
 	}
 	q.reaped = false
+	m.all(q, func(o *modelMessage) { o.reaped = false })
 	m.pauses(q, snap)
 	if err := m.timers(q, snap); err != nil {
 		return err

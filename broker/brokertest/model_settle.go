@@ -33,29 +33,28 @@ func (u *modelUnit) drop() {
 	*slot = slices.DeleteFunc(*slot, func(o *modelUnit) bool { return o == u })
 }
 
-// giveBack puts the messages of u back, uncounted.
-func (m *model) giveBack(u *modelUnit) {
+// giveBack puts the messages of u back, uncounted, and reports whether any waits then: of two timers of a conversation that
+// nobody received one is enough (SM-11).
+func (m *model) giveBack(u *modelUnit) (waits bool) {
 	for _, msg := range u.msgs {
-		if msg.fate == held {
-			msg.unit, msg.fate = nil, waiting
-			m.collapse(msg)
+		if msg.fate != held {
+			continue
 		}
+		msg.unit, msg.fate = nil, waiting
+		if msg.kind == broker.KindDialogTimer && m.otherTimer(msg) {
+			m.seen["two timers are one"]++
+			msg.fate = dropped
+		}
+		waits = waits || msg.fate == waiting
 	}
+	return waits
 }
 
-// collapse drops a timer message that came back while another of its conversation waits: two that nobody received are one
-// (SM-11).
-func (m *model) collapse(msg *modelMessage) {
-	if msg.kind != broker.KindDialogTimer || msg.to == nil {
-		return
-	}
-	for _, o := range m.system {
-		if o != msg && o.to == msg.to && o.kind == broker.KindDialogTimer && o.fate == waiting {
-			m.seen["timer collapsed"]++
-			msg.fate = done
-			return
-		}
-	}
+// otherTimer reports whether a timer of msg's conversation other than msg waits.
+func (m *model) otherTimer(msg *modelMessage) bool {
+	return slices.ContainsFunc(m.system, func(o *modelMessage) bool {
+		return o != msg && o.to == msg.to && o.kind == msg.kind && o.fate == waiting
+	})
 }
 
 func (m *model) commit(u *modelUnit, effects []broker.Effect) broker.Consequence {
@@ -161,7 +160,7 @@ func (m *model) rollback(u *modelUnit, wait time.Duration) broker.Consequence {
 		msg.failed++
 	}
 	alive, trip := m.count(u, 0)
-	m.giveBack(u)
+	waits := m.giveBack(u)
 	switch {
 	case trip && m.trip(q):
 		return broker.QueueTurned
@@ -173,7 +172,7 @@ func (m *model) rollback(u *modelUnit, wait time.Duration) broker.Consequence {
 	if wait < 0 {
 		wait = q.Retry.Initial // the random test uses a multiplier of 1 and no jitter
 	}
-	if wait > 0 && len(q.blocked[u.unit.Group]) == 0 {
+	if wait > 0 && waits && len(q.blocked[u.unit.Group]) == 0 {
 		m.pause(u, m.now.Add(wait))
 	}
 	return broker.RolledBack
@@ -258,6 +257,9 @@ func (m *model) reap(r *modelReader) {
 				trip = true
 			}
 			m.giveBack(u)
+			for _, msg := range u.msgs {
+				msg.reaped = true
+			}
 		}
 	}
 	m.forget(r)

@@ -143,6 +143,7 @@ function fail(c, now, g, refs, why, ask, rnd, counted, died)
     end
   end
   if #sets > 0 then hset(c.P .. 'att', sets, #sets) end
+  local survive = #keep
   if g ~= '' then keep = collapse(c, keep) end
   if trip then
     local f = fields(trip.h)
@@ -187,6 +188,6 @@ function fail(c, now, g, refs, why, ask, rnd, counted, died)
     end
   end
   if turned then return 'trip' end
-  if #keep == 0 then return 'bury' end
+  if survive == 0 then return 'bury' end
   return 'again'
 end

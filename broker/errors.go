@@ -117,6 +117,8 @@ var (
 	ErrMessageSize = &Error{Reason: "MessageSizeExceeded", Exit: ExitFailed, Text: "the message is larger than the queue allows"}
 	// ErrQuota is returned by a send to an entity that is over its quota, or while Redis is out of memory (SE-5).
 	ErrQuota = &Error{Reason: "QuotaExceeded", Exit: ExitFailed, Text: "the entity or the Redis server is full"}
+	// ErrConversations is returned by a look at conversation endpoints that finds more than it was told to expect (field case 26).
+	ErrConversations = &Error{Reason: "TooManyConversations", Exit: ExitFailed, Text: "more conversation endpoints are open than should be"}
 	// ErrUnknownEntity is returned for a queue, topic or path that does not exist (SE-6).
 	ErrUnknownEntity = &Error{Reason: "MessagingEntityNotFound", Exit: ExitNotFound, Text: "the entity is not found"}
 	// ErrUnknownMessage is returned for a sequence number that names no message (ST-6).

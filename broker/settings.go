@@ -170,6 +170,7 @@ type QueueInfo struct {
 	Services    []string
 	Readers     int // slots of live readers, all hosts
 	Bytes       int64
+	Open, Ended int64 // conversation endpoints: not ended on this side, and ended ones that are still known
 	Transmit    []TransmitInfo
 	Parked      int64         // groups that dead letters hold up
 	ParkedFirst []ParkedGroup // some of them, those with the oldest dead letters first

@@ -185,7 +185,7 @@ func TestMetricsPage(t *testing.T) {
 	for _, want := range []string{
 		`parley_attempts_total{error_type="Trap",messaging_destination_name="orders",messaging_system="parley",`, `parley_outcome="committed"`,
 		`parley_fuel_total{`, `parley_lease_losses_total{`, `messaging_process_duration_seconds_count{`,
-		`parley_state="dead_letter"} 2`, `parley_queue_off{`, `parley_readers{`, `parley_readers_started_total{`,
+		`parley_state="dead_letter"} 2`, `parley_queue_off{`, `parley_queue_conversations{`, `parley_readers{`, `parley_readers_started_total{`,
 		`parley_state="busy"} 1`, `parley_telemetry_dropped_total{`,
 	} {
 		if !strings.Contains(got, want) {

@@ -19,8 +19,8 @@ type gauges struct {
 	t *Telemetry
 	m *metrics
 
-	messages, off, readers, running, instances, ready metric.Int64ObservableGauge
-	started, limited, turns, dropped                  metric.Int64ObservableCounter
+	messages, conversations, off, readers, running, instances, ready metric.Int64ObservableGauge
+	started, limited, turns, dropped                                 metric.Int64ObservableCounter
 
 	mu    sync.Mutex // guards the rest
 	at    time.Time
@@ -48,6 +48,7 @@ func (t *Telemetry) observe(meter metric.Meter, m *metrics) error {
 		return i
 	}
 	g.messages = gauge("parley.queue.messages", "Messages by state")
+	g.conversations = gauge("parley.queue.conversations", "Conversation endpoints, open and ended; open ones that only grow are never ended")
 	g.off = gauge("parley.queue.off", "1 while the queue is off")
 	g.readers = gauge("parley.readers", "Slots of this host's readers")
 	g.running = gauge("parley.attempts.running", "Attempts that run on this host")
@@ -57,7 +58,7 @@ func (t *Telemetry) observe(meter metric.Meter, m *metrics) error {
 	g.limited = counter("parley.readers.limited", "Starts that max_queue_readers refused")
 	g.turns = counter("parley.turns", "Calls that settled and received")
 	g.dropped = counter("parley.telemetry.dropped", "Attempts and spans that were not exported")
-	_, err := meter.RegisterCallback(g.read, g.messages, g.off, g.readers, g.running, g.instances, g.ready, g.started, g.limited, g.turns, g.dropped)
+	_, err := meter.RegisterCallback(g.read, g.messages, g.conversations, g.off, g.readers, g.running, g.instances, g.ready, g.started, g.limited, g.turns, g.dropped)
 	return errors.Join(append(errs, err)...)
 }
 
@@ -97,6 +98,8 @@ func (g *gauges) readQueue(q *broker.QueueInfo, o metric.Observer) {
 	for state, n := range states(&q.Counts) {
 		o.ObserveInt64(g.messages, n, metric.WithAttributes(name, attribute.String("parley.state", state)))
 	}
+	o.ObserveInt64(g.conversations, q.Open, metric.WithAttributes(name, attribute.String("parley.state", "open")))
+	o.ObserveInt64(g.conversations, q.Ended, metric.WithAttributes(name, attribute.String("parley.state", "ended")))
 	var off int64
 	if !q.Status.CanReceive() {
 		off = 1

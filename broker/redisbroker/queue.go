@@ -34,9 +34,11 @@ func (b *Broker) Queue(ctx context.Context, name string) (broker.QueueInfo, erro
 		return broker.QueueInfo{}, err
 	}
 	var meta, dead, trans, slots, txs *redis.MapStringStringCmd
+	var open, ended *redis.IntCmd
 	_, err = b.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		meta, dead, trans = pipe.HGetAll(ctx, p+"meta"), pipe.HGetAll(ctx, p+"d:meta"), pipe.HGetAll(ctx, p+"t:meta")
 		slots, txs = pipe.HGetAll(ctx, p+"sl"), pipe.HGetAll(ctx, p+"txs")
+		open, ended = pipe.HLen(ctx, p+"cv"), pipe.HLen(ctx, p+"ed")
 		return nil
 	})
 	if err != nil {
@@ -48,6 +50,7 @@ func (b *Broker) Queue(ctx context.Context, name string) (broker.QueueInfo, erro
 	i := broker.QueueInfo{QueueSettings: e.Settings, Counts: countsOf(meta.Val(), dead.Val(), trans.Val())}
 	i.Status = broker.QueueStatus(meta.Val()["status"])
 	i.EntriesLost, i.Bytes = num(meta.Val()["lost"]), num(meta.Val()["bytes"])
+	i.Open, i.Ended = open.Val(), ended.Val()
 	for _, n := range slots.Val() {
 		i.Readers += int(num(n))
 	}

@@ -201,20 +201,29 @@ func (a *app) dialogEndCommand() *cobra.Command {
 
 func (a *app) dialogListCommand() *cobra.Command {
 	var queue, state string
+	var most int
 	cmd := &cobra.Command{
-		Use:   "list [--queue Q] [--state ST]",
+		Use:   "list [--queue Q] [--state ST] [--at-most N]",
 		Short: "List conversation endpoints",
-		Args:  exactly(),
+		Long: `List conversation endpoints, with --at-most N as an alert: the exit code is 1 when there are more than N. Endpoints
+in state DI are those of which the far side has ended and this side has not: many of them are a handler that never ends its
+conversations.`,
+		Args: exactly(),
 		RunE: a.action(func(cmd *cobra.Command, c *client, _ []string) error {
 			p := a.rows(cmd, "HANDLE", "STATE", "QUEUE", "SERVICE", "FAR SERVICE", "WAITING", "IN TRANSMISSION", "EXPIRES")
+			n := 0
 			err := c.Endpoints(cmd.Context(), queue, state, func(e broker.Endpoint) bool {
+				n++
 				p.row(newEndpointJSON(&e), e.Handle, string(e.State), e.Queue, e.Service, e.FarService, e.Waiting, e.InTransmission, e.ExpiresAt)
 				return p.err == nil
 			})
 			if err != nil {
 				return err
 			}
-			return p.end("no conversations")
+			if err := p.end("no conversations"); err != nil || most < 0 || n <= most {
+				return err
+			}
+			return broker.ErrConversations.With("%d are listed, at most %d were expected; find the handler that does not end them", n, most)
 		}),
 		PreRunE: func(*cobra.Command, []string) error {
 			if state != "" && broker.State(state).Description() == state {
@@ -223,6 +232,7 @@ func (a *app) dialogListCommand() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().IntVar(&most, "at-most", -1, "fail when there are more than this; −1: never")
 	cmd.Flags().StringVar(&queue, "queue", "", "only those of this queue")
 	cmd.Flags().StringVar(&state, "state", "", "only those in this state, in two letters")
 	return cmd

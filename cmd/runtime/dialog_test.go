@@ -62,6 +62,13 @@ func TestDialog(t *testing.T) {
 	if got := s.must("dialog", "list", "--queue", "web", "--state", "ER").lines(t); len(got) != 1 {
 		t.Errorf("dialog list --state ER shows %v", got)
 	}
+	s.must("dialog", "list", "--state", "ER", "--at-most", "1")
+	if r := s.run("dialog", "list", "--state", "ER", "--at-most", "0"); r.code != 1 || !strings.Contains(r.err, "TooManyConversations") || len(r.lines(t)) != 1 {
+		t.Errorf("an alert at 0 of 1: exit %d, %q, printed %q", r.code, r.err, r.out)
+	}
+	if got := s.must("queue", "show", "web").object(t)["open_conversations"]; got != 1.0 {
+		t.Errorf("queue show counts %v open conversations, want 1", got)
+	}
 	s.must("dialog", "end", begun["conversation_handle"].(string))
 	if r := s.must("dialog", "list", "--state", "CO"); r.out != "" {
 		t.Errorf("conversations are left: %s", r.out)

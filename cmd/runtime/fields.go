@@ -112,6 +112,8 @@ type queueJSON struct {
 	Readers        int            `json:"readers"`
 	Bytes          int64          `json:"bytes"`
 	EntriesLost    int64          `json:"entries_lost"`
+	Open           int64          `json:"open_conversations"`
+	Ended          int64          `json:"ended_conversations"`
 	Transmission   []transmitJSON `json:"transmission"`
 	ParkedGroups   int64          `json:"parked_groups"`
 	Parked         []parkedJSON   `json:"parked"` // the first of them
@@ -173,7 +175,7 @@ func newQueueJSON(q *broker.QueueInfo) queueJSON {
 		LockDuration: q.LockDuration.String(), MaxMessageSize: q.MaxMessageSize, DefaultTTL: q.DefaultTTL.String(),
 		DeadLetterTTL: q.DeadLetterTTL, OnDeadLetter: q.OnDeadLetter, AutoEnd: q.AutoEnd, PriorityAging: q.PriorityAging.String(),
 		Acting: acting(&q.QueueSettings), Services: append([]string{}, q.Services...), Readers: q.Readers, Bytes: q.Bytes,
-		EntriesLost: q.EntriesLost, Transmission: []transmitJSON{}, ParkedGroups: q.Parked, Parked: []parkedJSON{},
+		EntriesLost: q.EntriesLost, Open: q.Open, Ended: q.Ended, Transmission: []transmitJSON{}, ParkedGroups: q.Parked, Parked: []parkedJSON{},
 	}
 	for _, g := range q.ParkedFirst {
 		j.Parked = append(j.Parked, parkedJSON(g))

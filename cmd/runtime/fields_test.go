@@ -36,7 +36,7 @@ func examples() []any {
 		Counts: broker.Counts{
 			Ready: 1, Locked: 2, Deferred: 3, Scheduled: 4, Retrying: 5, DeadLetter: 6, Transmission: 7, TransferDeadLetter: 8, Retained: 9, Total: 45,
 		},
-		EntriesLost: 1, Services: []string{"//shop/Inventory"}, Readers: 4, Bytes: 1234,
+		EntriesLost: 1, Open: 2, Ended: 3, Services: []string{"//shop/Inventory"}, Readers: 4, Bytes: 1234,
 		Transmit: []broker.TransmitInfo{{Target: "//shop/Web", Waiting: 7, Status: "target queue disabled", NextTry: at}},
 		Parked:   2, ParkedFirst: []broker.ParkedGroup{{SessionID: "s", DeadLetters: []int64{1, 2}, Waiting: 3}},
 	}

@@ -132,7 +132,7 @@ func queueDetail(q *broker.QueueInfo) []any {
 		"name", q.Name, "status", string(q.Status),
 		"ready", n.Ready, "locked", n.Locked, "retrying", n.Retrying, "scheduled", n.Scheduled, "deferred", n.Deferred,
 		"dead-letter", n.DeadLetter, "in transmission", n.Transmission, "transfer dead-letter", n.TransferDeadLetter,
-		"retained", n.Retained, "total", n.Total, "bytes", q.Bytes, "entries lost", q.EntriesLost, "readers", q.Readers,
+		"retained", n.Retained, "total", n.Total, "bytes", q.Bytes, "entries lost", q.EntriesLost, "open conversations", q.Open, "ended conversations", q.Ended, "readers", q.Readers,
 		"services", strings.Join(q.Services, ", "),
 		"poison handling", onOff(q.Poison.On) + " (off after " + plural(q.Poison.Rollbacks, "rollback") + ", counted per " + q.Poison.Scope + ")",
 		"max delivery count", q.MaxDelivery, "acts first", limit.Rule + " at " + plural(limit.At, "failure"),

@@ -211,11 +211,25 @@ func (f *factory) settle() {
 	})
 }
 
+// status switches the source.
+func (f *factory) status(s broker.QueueStatus) {
+	f.t.Helper()
+	if err := f.b.SetStatus(f.t.Context(), "in", s); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 // TestHostThatIsStopped freezes a host until its lease is over and the other one has done all the work. What it held was
 // given away, so it commits nothing when it wakes, and goes on to work.
 func TestHostThatIsStopped(t *testing.T) {
-	f := newFactory(t, 50, 40)
-	fed := f.feed()
+	const sessions, each = 50, 200
+	f := newFactory(t, sessions, each)
+	// With all of them waiting, whenever the host is stopped it holds some.
+	f.status(broker.QueueReceiveDisabled)
+	if err := f.send(); err != nil {
+		t.Fatal(err)
+	}
+	f.status(broker.QueueActive)
 	f.await(100)
 	signal := func(sig syscall.Signal) {
 		if err := f.hosts[0].Process.Signal(sig); err != nil {
@@ -223,10 +237,7 @@ func TestHostThatIsStopped(t *testing.T) {
 		}
 	}
 	signal(syscall.SIGSTOP)
-	if err := <-fed; err != nil {
-		t.Fatal(err)
-	}
-	f.await(50 * 40)
+	f.await(sessions * each)
 	f.settle()
 	signal(syscall.SIGCONT)
 	redistest.Eventually(t, "the stopped host to find its attempts lost", func() bool {
@@ -241,6 +252,6 @@ func TestHostThatIsStopped(t *testing.T) {
 		t.Errorf("the other host ended with %v", err)
 	}
 	f.s.must("send", "in", "--session", "after", "--body", "0")
-	f.await(50*40 + 1)
+	f.await(sessions*each + 1)
 	f.s.must("audit")
 }

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -84,10 +85,7 @@ func scriptParts(main string) []string {
 	return nil
 }
 
-var (
-	globalFunction = regexp.MustCompile(`(?m)^function (\w+)\(`)
-	called         = regexp.MustCompile(`[\w.]+\(`)
-)
+var globalFunction = regexp.MustCompile(`(?m)^function (\w+)\(`)
 
 // globalFunctions returns the functions that a part of scripts/rare has for others; those it has for itself are local.
 func globalFunctions(text string) []string {
@@ -98,26 +96,53 @@ func globalFunctions(text string) []string {
 	return names
 }
 
-// inRare turns each of the named functions into a field of the table rare (lib/base.lua), where it is defined and called.
+// inRare turns each call and definition of the named functions into one of a field of the table rare (lib/base.lua). It is
+// quick, since every command of the command line loads the scripts.
 func inRare(text string, names []string) string {
-	if len(names) == 0 {
-		return text
+	rare := make(map[string]bool, len(names))
+	for _, n := range names {
+		rare[n] = true
 	}
-	return called.ReplaceAllStringFunc(text, func(call string) string {
-		if slices.Contains(names, call[:len(call)-1]) {
-			return "rare." + call
+	var out strings.Builder
+	out.Grow(len(text) + len(text)/16)
+	copied, word := 0, 0 // text is copied up to copied; a word that ends here began at word
+	for i := range len(text) {
+		c := text[i]
+		if c == '_' || c == '.' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' {
+			continue
 		}
-		return call
-	})
+		if c == '(' && word < i && rare[text[word:i]] {
+			out.WriteString(text[copied:word])
+			out.WriteString("rare.")
+			copied = word
+		}
+		word = i + 1
+	}
+	out.WriteString(text[copied:])
+	return out.String()
 }
 
-func (b *Broker) loadScripts(ctx context.Context) error {
-	b.scripts = map[string]*script{}
+// sources are all scripts as they are loaded, joined once.
+var sources = sync.OnceValues(func() (map[string]string, error) {
+	all := map[string]string{}
 	for _, name := range scriptNames {
 		src, err := scriptSource(name)
 		if err != nil {
-			return err
+			return nil, err
 		}
+		all[name] = src
+	}
+	return all, nil
+})
+
+func (b *Broker) loadScripts(ctx context.Context) error {
+	b.scripts = map[string]*script{}
+	all, err := sources()
+	if err != nil {
+		return err
+	}
+	for _, name := range scriptNames {
+		src := all[name]
 		if b.opt.PatchScript != nil {
 			src = b.opt.PatchScript(name, src)
 		}

@@ -213,18 +213,11 @@ func (r *reader) parseUnit(c *cursor) *broker.Unit {
 		if c.bad {
 			return u
 		}
-		m, ok := r.b.decode(ref, head, body)
-		if !ok {
-			m.Type = broker.ReasonMalformedEnvelope
-		}
-		m.Status = broker.StatusLocked
+		m := r.message(ref, head, group, body)
 		h.bytes += len(body)
 		if counts != "" {
 			h.atts = true
 			h.alone = setCounts(&m, counts) || h.alone
-		}
-		if strings.HasPrefix(group, "g:") {
-			m.Group = group[2:]
 		}
 		u.EndpointState = broker.State(state)
 		u.Messages = append(u.Messages, m)
@@ -250,6 +243,16 @@ func (r *reader) parseOne(c *cursor, slot int, group string) *broker.Unit {
 	if c.bad {
 		return u
 	}
+	u.Messages[0] = r.message(ref, head, group, body)
+	if r.withState && group != "" {
+		u.State = c.state()
+	}
+	r.held[u.ID] = &held{unit: u, bytes: len(body)}
+	return u
+}
+
+// message is one that was handed out in a unit of group.
+func (r *reader) message(ref, head, group string, body []byte) broker.Message {
 	m, ok := r.b.decode(ref, head, body)
 	if !ok {
 		m.Type = broker.ReasonMalformedEnvelope
@@ -258,12 +261,7 @@ func (r *reader) parseOne(c *cursor, slot int, group string) *broker.Unit {
 	if strings.HasPrefix(group, "g:") {
 		m.Group = group[2:]
 	}
-	u.Messages[0] = m
-	if r.withState && group != "" {
-		u.State = c.state()
-	}
-	r.held[u.ID] = &held{unit: u, bytes: len(body)}
-	return u
+	return m
 }
 
 func bodyLen(head string) int {

@@ -86,6 +86,7 @@ type driver struct {
 	steps int
 	names int             // messages named so far
 	late  []func() bool   // calls that are still on the wire
+	pure  bool            // no sessions in the queue plain: a broker may have a shorter way there
 	story []string        // what was done, for the failure message
 	dirty map[string]bool // queues that the last steps may have changed
 }
@@ -115,6 +116,7 @@ func newDriver(t testing.TB, r *rapid.T, open New) *driver {
 		r.Fatalf("apply: %v", err)
 	}
 	d.dirty = map[string]bool{}
+	d.pure = rapid.Bool().Draw(r, "no sessions in plain")
 	d.touch(allQueues...)
 	d.look()
 	return d
@@ -236,6 +238,14 @@ func pick[V any](d *driver, label string, all []V) V { return all[d.number(label
 
 // chance is true n times in a hundred.
 func (d *driver) chance(label string, n int) bool { return d.number(label, 100) < n }
+
+// session draws the session of a message to queue.
+func (d *driver) session(queue string, all ...string) string {
+	if d.pure && queue == plainQueue {
+		return ""
+	}
+	return pick(d, "session", append([]string{""}, all...))
+}
 
 // name names the next message.
 func (d *driver) name() string {

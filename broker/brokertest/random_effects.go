@@ -11,9 +11,9 @@ func (d *driver) effects(u *modelUnit) []broker.Effect {
 	var all []broker.Effect
 	q := u.reader.queue
 	if d.chance("send on", 25) {
+		to := pick(d, "to", []string{sinkQueue, plainQueue, workQueue})
 		all = append(all, broker.Effect{
-			Kind: broker.EffectSendTo, Queue: pick(d, "to", []string{sinkQueue, plainQueue, workQueue}),
-			Message: broker.Outgoing{MessageID: d.name(), SessionID: pick(d, "session", []string{"", "a"})},
+			Kind: broker.EffectSendTo, Queue: to, Message: broker.Outgoing{MessageID: d.name(), SessionID: d.session(to, "a")},
 		})
 		m := &all[len(all)-1].Message
 		m.Body = []byte(m.MessageID)

@@ -21,7 +21,7 @@ func (d *driver) send() {
 	msgs := make([]broker.Outgoing, n)
 	for i := range msgs {
 		msgs[i] = message(d.name())
-		msgs[i].SessionID = pick(d, "session", []string{"", "a", "b"})
+		msgs[i].SessionID = d.session(q.Name, "a", "b")
 	}
 	if d.chance("lost reply", 10) {
 		d.h.LoseReply(0, 1)

@@ -2,6 +2,7 @@ package redisbroker
 
 import (
 	"context"
+	goflag "flag"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -21,9 +22,21 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-func TestConformanceReal(t *testing.T) { brokertest.Run(t, openReal(nil)) }
+func TestConformanceReal(t *testing.T) { conforms(t, openReal(nil)) }
 
-func TestConformanceEmbedded(t *testing.T) { brokertest.Run(t, openEmbedded(nil)) }
+func TestConformanceEmbedded(t *testing.T) { conforms(t, openEmbedded(nil)) }
+
+// conforms runs the suite and wants both kinds of turns to have been at work in it.
+func conforms(t *testing.T, open brokertest.New) {
+	before := transactions.Load()
+	brokertest.Run(t, open)
+	if n := transactions.Load() - before; n < 50 && !t.Failed() && flagOf("test.run") == "" {
+		t.Errorf("%d turns of plain messages were made: the suite says nothing about them", n)
+	}
+}
+
+// flagOf is the value of a flag of the test binary.
+func flagOf(name string) string { return goflag.Lookup(name).Value.String() }
 
 // openReal opens namespaces on the private server of this test binary.
 func openReal(patch func(name, source string) string) brokertest.New {

@@ -36,7 +36,7 @@ func readHeader(t *testing.T, name string) scriptHeader {
 		word := regexp.MustCompile(`^(lib|KEYS|ARGV|RETURNS)\b`).FindString(line)
 		switch word {
 		case "lib":
-			h.libs = strings.Fields(strings.TrimPrefix(line, "lib:"))
+			h.libs = scriptParts(string(text))
 			continue
 		case "KEYS":
 			at = &h.keys
@@ -47,6 +47,8 @@ func readHeader(t *testing.T, name string) scriptHeader {
 		}
 		*at += " " + strings.TrimSpace(strings.TrimPrefix(line, word))
 	}
+	_, inner, _ := cutInner(string(text))
+	h.libs = append(h.libs, inner...)
 	return h
 }
 
@@ -105,7 +107,7 @@ func argumentNumbers(h scriptHeader) []int {
 }
 
 // openEnded are the scripts whose last numbered arguments are followed by as many more as those say.
-var openEnded = []string{"append", "configure", "resume", "schedule", "turn", "work"}
+var openEnded = []string{"append", "configure", "plain", "resume", "schedule", "turn", "work"}
 
 func TestScriptsReadNoArgumentThatTheirHeaderDoesNotNumber(t *testing.T) {
 	for _, name := range scriptNames {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +31,8 @@ type reader struct {
 	// withState says whether the units of the reply being read carry state.
 	withState bool
 	bodies    []any // of the reply being read
+	plain     bool  // the next turn may be one of plainTurn
+	noPlain   bool  // no turn may, any more: something was read that the script plain cannot count
 }
 
 // held is a unit this reader has, with what settling it needs.
@@ -78,6 +81,7 @@ func (b *Broker) OpenReader(ctx context.Context, queue string, opt broker.Reader
 		case "EXISTS":
 			r.name = b.nextName()
 		default:
+			s, r.plain = strings.CutSuffix(s, " plain")
 			r.slots, err = strconv.Atoi(s)
 			if err != nil || r.slots == 0 {
 				return nil, err
@@ -195,6 +199,11 @@ func (r *reader) failed(err error) error {
 
 // once makes one turn call.
 func (r *reader) once(ctx context.Context, req broker.TurnRequest, settle []broker.Settlement) (broker.TurnReply, error) {
+	if r.plainly(settle) {
+		if rep, done, err := r.plainTurn(ctx, req, settle); done || err != nil {
+			return rep, err
+		}
+	}
 	args, order, err := r.turnArgs(ctx, req, settle)
 	if err != nil {
 		return broker.TurnReply{}, err

@@ -23,7 +23,7 @@ var scriptFiles embed.FS
 
 // The scripts by name: one for each atomic transition. Each has one typed wrapper; nothing else calls them.
 var scriptNames = []string{
-	"append", "arrive", "configure", "due", "purge", "reap", "rearm", "rebuild", "register", "release", "renew",
+	"append", "arrive", "configure", "due", "plain", "purge", "reap", "rearm", "rebuild", "register", "release", "renew",
 	"resubmit", "resume", "schedule", "status", "sweep", "turn", "txdone", "txfail", "txhead", "txnow", "work",
 }
 
@@ -50,35 +50,73 @@ func scriptSource(name string) (string, error) {
 // function that makes it in one step, but searches, one by one, for the locals of that function.
 var opening = []string{"base", "entry", "lock", "take", "fresh"}
 
-// joinParts puts the named parts in front of main, in their order.
+// joinParts puts the named parts in front of main, in their order, and those that main names at a place of its own there.
 func joinParts(parts []string, main string) (string, error) {
 	var src strings.Builder
 	var names []string
 	end := ""
-	for _, part := range parts {
-		if text, err := scriptFiles.ReadFile("scripts/rare/" + part + ".lua"); err == nil {
-			names = append(names, globalFunctions(string(text))...)
-			src.WriteString("rare_parts[#rare_parts + 1] = function()\n" + string(text) + "end\n")
-			continue
-		}
-		text, err := scriptFiles.ReadFile("scripts/lib/" + part + ".lua")
-		if err != nil {
-			return "", err
-		}
-		if slices.Contains(opening, part) {
+	add := func(part string, nests bool) error {
+		text, rare, err := partText(part)
+		switch {
+		case err != nil:
+			return err
+		case rare:
+			names = append(names, globalFunctions(text)...)
+			src.WriteString("rare_parts[#rare_parts + 1] = function()\n" + text + "end\n")
+			return nil
+		case nests && slices.Contains(opening, part):
 			src.WriteString("return (function()\n")
 			end += "\nend)()\n"
 		}
-		src.Write(text)
-		src.WriteByte('\n')
+		src.WriteString(text + "\n")
+		return nil
 	}
-	return inRare(src.String()+main, names) + end, nil
+	for _, part := range parts {
+		if err := add(part, true); err != nil {
+			return "", err
+		}
+	}
+	before, inner, after := cutInner(main)
+	src.WriteString(before)
+	for _, part := range inner {
+		if err := add(part, false); err != nil {
+			return "", err
+		}
+	}
+	src.WriteString(after)
+	return inRare(src.String(), names) + end, nil
+}
+
+// partText reads a part, and says whether it is one of scripts/rare.
+func partText(part string) (text string, rare bool, err error) {
+	b, err := scriptFiles.ReadFile("scripts/rare/" + part + ".lua")
+	if err == nil {
+		return string(b), true, nil
+	}
+	b, err = scriptFiles.ReadFile("scripts/lib/" + part + ".lua")
+	return string(b), false, err
+}
+
+// innerLine is where a script wants parts that it needs inside of one function only: what a turn that does not call it
+// never pays for.
+var innerLine = regexp.MustCompile(`(?m)^ *-- parts here: (.*)\n`)
+
+// cutInner returns the parts that a script names inside of a function, and what stands before and behind that line.
+func cutInner(main string) (before string, parts []string, after string) {
+	at := innerLine.FindStringSubmatchIndex(main)
+	if at == nil {
+		return main, nil, ""
+	}
+	return main[:at[1]], strings.Fields(main[at[2]:at[3]]), main[at[1]:]
 }
 
 // scriptParts returns the parts that a script's header names.
 func scriptParts(main string) []string {
 	for line := range strings.Lines(main) {
 		if parts, ok := strings.CutPrefix(line, "-- lib: "); ok {
+			if parts == "none\n" {
+				return nil
+			}
 			return strings.Fields(parts)
 		}
 	}

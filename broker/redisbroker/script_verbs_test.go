@@ -13,6 +13,7 @@ import (
 //	apply QUEUE[:SERVICE]…   apply definitions, all else by default
 //	redis COMMAND…           one command
 //	turn QUEUE READER …      the script turn, see turnWords; turns are printed unit by unit
+//	plain QUEUE READER …     XREADGROUP and the script plain in one transaction, or without its XREADGROUP when alone is said; see plainly
 //	work QUEUE FLAGS PRODUCER COUNTER, with "+ effect UNIT KIND …"
 //	SCRIPT QUEUE ARGV…       any other script; the clock is put in front
 //
@@ -29,12 +30,41 @@ func (p *play) do(w, more []string) ([]string, error) {
 		r := &reader{}
 		s := r.text(v)
 		return printTurn(s, r.bodies), err
+	case "plain":
+		return p.plainly(w[1], w[2:])
 	case "work":
 		effects, n := p.effects(more)
 		args := append([]any{p.b.now(), w[2], p.b.ns, w[3], w[4], n}, effects...)
 		return p.call("work", w[1], args)
 	}
 	return p.call(w[0], w[1], append([]any{p.b.now()}, anys(w[2:])...))
+}
+
+// plainly makes a turn of plain messages from words: free slots, plain refs, win, bytes, call as for a turn, count (instead of as
+// many as free slots), and alone.
+func (p *play) plainly(queue string, words []string) ([]string, error) {
+	o := map[string]string{"bytes": "0", "call": "7"}
+	for _, w := range words[1:] {
+		k, v, _ := strings.Cut(w, "=")
+		o[k] = v
+	}
+	free, refs := list(o["free"]), list(o["plain"])
+	args := []any{"evalsha", p.b.scripts["plain"].sha, 1, p.key(queue), p.b.now(), words[0], 10000, o["call"], o["win"], o["bytes"], len(refs), len(free)}
+	args = append(append(args, refs...), free...)
+	r := &reader{b: p.b, name: words[0], prefix: strings.TrimSuffix(p.key(queue), "meta")}
+	count := len(free)
+	if _, alone := o["alone"]; alone {
+		count = 0
+	}
+	a, err := r.readAhead(p.t.Context(), args, count)
+	out := []string{"reply " + strings.ReplaceAll(a.said, "\n", " ")}
+	for _, e := range a.entries {
+		out = append(out, fmt.Sprintf("read %s %s %q", e.id, e.head, e.body))
+	}
+	if a.lost {
+		out = append(out, "the stream has lost its group")
+	}
+	return out, err
 }
 
 func (p *play) call(script, queue string, args []any) ([]string, error) {
@@ -166,6 +196,9 @@ func printTurn(s string, bodies []any) []string {
 	}
 	c := &cursor{s: s, bodies: bodies}
 	out := []string{fmt.Sprintf("reply %s now %s again %s alone %s ready %s due %s", c.line(), c.line(), c.line(), c.line(), c.line(), c.line())}
+	if c.line() == "1" {
+		out[0] += " plain"
+	}
 	state := c.line() == "1"
 	for range c.int() {
 		out = append(out, "result "+c.line())

@@ -1,9 +1,11 @@
 package redisbroker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,7 +73,7 @@ func (b *Broker) snapshotOf(queue string, r *raw) (broker.Snapshot, error) {
 	}
 	for _, z := range r.rd {
 		name := z.Member.(string)
-		s.Readers[name] = broker.ReaderSnapshot{LeaseEnd: msTime(strconv.FormatInt(int64(z.Score), 10)), Units: parseWin(r.win[name])}
+		s.Readers[name] = broker.ReaderSnapshot{LeaseEnd: msTime(strconv.FormatInt(int64(z.Score), 10)), Units: parseWin(r.win[name], r.held("5", name))}
 	}
 	p := &placer{b: b, r: r, s: &s, inList: map[string]string{}, inBP: map[string]bool{}}
 	return s, p.place()
@@ -99,9 +101,35 @@ func parseLock(v string) (broker.Lock, int64) {
 	return broker.Lock{Holder: name, More: more}, num(n)
 }
 
-func parseWin(v string) []broker.UnitSnapshot {
+// held returns what a consumer name holds in a lane, oldest first.
+func (r *raw) held(lane, name string) []string {
+	var ids []string
+	for id, by := range r.pending[lane] {
+		if by == name {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b string) int { return cmp.Compare(refSeq(a), refSeq(b)) })
+	return ids
+}
+
+// parseWin reads the record of a reader that holds the entries held in lane 5: a line for each unit, or one that begins with
+// a star with the slots of the plain messages that stand in no other line.
+func parseWin(v string, held []string) []broker.UnitSnapshot {
 	var out []broker.UnitSnapshot
 	for line := range strings.SplitSeq(strings.TrimSuffix(v, "\n"), "\n") {
+		if slots, ok := strings.CutPrefix(line, "* "); ok {
+			for _, slot := range strings.Fields(slots) {
+				for len(held) > 0 && slices.ContainsFunc(out, func(u broker.UnitSnapshot) bool { return u.Name == held[0] }) {
+					held = held[1:]
+				}
+				if len(held) > 0 {
+					n, _ := strconv.Atoi(slot)
+					out, held = append(out, broker.UnitSnapshot{Name: held[0], Slot: n, Announced: true}), held[1:]
+				}
+			}
+			continue
+		}
 		f := strings.SplitN(line, " ", 3)
 		if len(f) != 3 {
 			continue

@@ -68,10 +68,15 @@ func (c *cursor) body() []byte {
 	}
 	b, _ := c.bodies[0].(string)
 	c.bodies = c.bodies[1:]
-	if b == "" {
+	return bytesOf(b)
+}
+
+// bytesOf is the bytes of a body that was read off the wire and that nobody else has.
+func bytesOf(body string) []byte {
+	if body == "" {
 		return []byte{}
 	}
-	return unsafe.Slice(unsafe.StringData(b), len(b)) // nobody else has it
+	return unsafe.Slice(unsafe.StringData(body), len(body))
 }
 
 // text returns the lines of a turn's reply and keeps the bodies, which come apart: as a part of the lines the server would
@@ -109,6 +114,7 @@ func (r *reader) read(s string, settle []broker.Settlement, order []int) (rep br
 	c := &cursor{s: s, bodies: r.bodies}
 	status, now, again, alone := c.line(), c.line(), c.line(), c.line()
 	waiting, due := c.int(), c.line()
+	r.plain = c.line() == "1"
 	r.withState = c.line() == "1"
 	rep = broker.TurnReply{Again: again == "1", Alone: alone == "1", Off: status == "OFF", Waiting: int64(waiting), Now: msTime(now)}
 	if due != "0" {

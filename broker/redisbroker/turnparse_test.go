@@ -21,7 +21,7 @@ func reading() (*reader, []broker.Settlement, []int) {
 }
 
 const (
-	replyHead  = "ON\n1000000\n1\n0\n7\n1000500\n0\n"
+	replyHead  = "ON\n1000000\n1\n0\n7\n1000500\n0\n0\n"
 	replyPlain = "5\n\n9-0\n|3|||1000000|S|m9||k=v\n"
 	replyUnit  = "0\n1\ns:x\n9-0\n2,1,0\n\ns:x|3|||1000000|S|m9||k=v\n"
 )

@@ -3,8 +3,10 @@ package redisbroker
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -33,8 +35,7 @@ type wire struct {
 // heldCall is a call that was taken off the wire.
 type heldCall struct {
 	w    *wire
-	cmd  redis.Cmder
-	next redis.ProcessHook
+	send func()
 }
 
 func (w *wire) set(skip, n int, f Fault, h *heldCall) {
@@ -63,18 +64,18 @@ func (w *wire) calm() (untouched bool) {
 
 func (h *heldCall) deliver() bool {
 	h.w.mu.Lock()
-	cmd := h.cmd
-	h.cmd = nil
+	send := h.send
+	h.send = nil
 	h.w.mu.Unlock()
-	if cmd == nil {
+	if send == nil {
 		return false
 	}
-	_ = h.next(context.Background(), cmd)
+	send()
 	return true
 }
 
-// next says what happens to the next script call.
-func (w *wire) next(cmd redis.Cmder, next redis.ProcessHook) Fault {
+// next says what happens to the next script call, which again makes anew.
+func (w *wire) next(cmd redis.Cmder, again func()) Fault {
 	if w.choose != nil {
 		return w.choose(w.nameOf(cmd))
 	}
@@ -90,8 +91,7 @@ func (w *wire) next(cmd redis.Cmder, next redis.ProcessHook) Fault {
 	w.n--
 	w.struck = true
 	if w.held != nil {
-		late := redis.NewCmd(context.Background(), cmd.Args()...)
-		w.held.cmd, w.held.next, w.held = late, next, nil
+		w.held.send, w.held = again, nil
 	}
 	return w.fault
 }
@@ -112,10 +112,10 @@ func (w *wire) DialHook(next redis.DialHook) redis.DialHook { return next }
 // ProcessHook strikes single commands.
 func (w *wire) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if !strings.HasPrefix(strings.ToLower(cmd.Name()), "eval") {
+		if !isScript(cmd) {
 			return next(ctx, cmd)
 		}
-		switch w.next(cmd, next) {
+		switch w.next(cmd, func() { _ = next(context.Background(), again(cmd)) }) {
 		case LoseCall:
 			cmd.SetErr(io.EOF)
 			return io.EOF
@@ -128,7 +128,36 @@ func (w *wire) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// ProcessPipelineHook strikes nothing: scripts are not pipelined.
+// transactions counts those of which a script is a part: turns of plain messages.
+var transactions atomic.Int64
+
+// ProcessPipelineHook strikes transactions of which a script is a part, whole.
 func (w *wire) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		i := slices.IndexFunc(cmds, isScript)
+		if i < 0 || cmds[0].Name() != "multi" {
+			return next(ctx, cmds)
+		}
+		transactions.Add(1)
+		late := slices.Clone(cmds) // MULTI and EXEC as the client made them
+		for i := 1; i < len(cmds)-1; i++ {
+			late[i] = again(cmds[i])
+		}
+		fault := w.next(cmds[i], func() { _ = next(context.Background(), late) })
+		if fault == NoFault {
+			return next(ctx, cmds)
+		}
+		if fault == LoseReply {
+			_ = next(ctx, cmds)
+		}
+		for _, c := range cmds {
+			c.SetErr(io.EOF)
+		}
+		return io.EOF
+	}
 }
+
+func isScript(cmd redis.Cmder) bool { return strings.HasPrefix(strings.ToLower(cmd.Name()), "eval") }
+
+// again is the same command, to be sent later.
+func again(cmd redis.Cmder) redis.Cmder { return redis.NewCmd(context.Background(), cmd.Args()...) }

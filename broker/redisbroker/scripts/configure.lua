@@ -7,13 +7,15 @@
 local now = clock(ARGV[1])
 local P = sub(KEYS[1], 1, -5)
 local new = call('EXISTS', P .. 'meta') == 0
--- fresh is a new meta: what calls need most first (see META).
+-- fresh is a new meta.
 local function fresh(key, kind, ...)
   call('HSET', key, 'status', 'active', 'seq', '0', 'ready', '0', 'locked', '0', 'bytes', '0', 'nextdue', '0', 'chg', '0', 'asleep', '0',
     'ttlf', '0', 'hasstate', '0', 'shared', '0', 'lanes', '5', 'kind', kind, 'pcount', '0', 'ttl', '0', 'age', '0', 'retention', '0',
     'actq', '', 'epoch', '0', 'qn', ARGV[2], ...)
 end
-if new then fresh(P .. 'meta', 'q') end
+-- A queue's meta is a real hash, since it has a long value: a small one is searched from its start for every field.
+if new then fresh(P .. 'meta', 'q', 'plain', '1') end
+call('HSET', P .. 'meta', 'note', 'kept by the scripts of Parley, several fields at a time: look, and change nothing by hand')
 local calls_before = call('HGET', P .. 'meta', 'actq')
 local n = tonumber(ARGV[3])
 local at = 4
@@ -39,6 +41,7 @@ for _, k in ipairs({'d', 't'}) do
   group(S .. 's:sys')
 end
 local c = open(P)
+if c.actq then not_plain(c) end
 if c.actq and c.actq ~= calls_before then -- what waits already may need a reader: due finds out
   call('HDEL', P .. 'meta', 'act')
   setdue(c, now)

@@ -31,7 +31,7 @@ local function rested(g)
         back_refs[#back_refs + 1] = r
       else -- one of a conversation that ended meanwhile may stand in between
         local head = read(c, r)
-        local owner = head and sub(head, 1, find(head, '|', 1, true) - 1)
+        local owner = head and owner_of(head)
         if head and (byte(owner, 2) == 58 or conv_get(c, owner)) then break end
       end
     end

@@ -26,8 +26,12 @@ for lane in string.gmatch(lanes_of(c), '[^,]+') do
     local ref = lane == '5' and id or id .. '/' .. lane
     if lane == 'sys' then ref = id .. '/' .. (fields(h)[6] == 'T' and 't' or 'e') elseif lane == 'back' then ref = id .. '/b' end
     local busy, who = held(lane, id)
-    if not busy then
-      local owner = sub(h, 1, find(h, '|', 1, true) - 1)
+    if not busy and not (b and find(h, '|' .. int(#b) .. '|', 1, true)) then -- written by somebody else, and in no counter
+      consume(c, {ref}, 1, 1)
+      call('ZREM', c.P .. 'bp', ref)
+      deleted = deleted + 1
+    elseif not busy then
+      local owner = owner_of(h)
       local g = ''
       local dead = false
       if owner ~= '' then

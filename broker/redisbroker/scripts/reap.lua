@@ -23,7 +23,7 @@ for _, u in ipairs(list) do
   for _, r in ipairs(u.refs) do known[r] = true end
 end
 local out = {'DEAD'}
-orphans(c, now, name, known)
+orphans(c, now, name, known, list)
 for _, u in ipairs(list) do
   local refs = present(have, u.refs)
   if #refs > 0 then

@@ -2,7 +2,7 @@
 -- lib: names base
 -- KEYS 1: meta of the queue.
 -- ARGV 1: now in ms, '' for the server's  2: reader  3: lease ms  4: slots wanted  5: limit over all readers
--- RETURNS the slots granted (0: none, nothing registered), or NOENT, OFF, EXISTS (a name is one incarnation, H2).
+-- RETURNS the slots granted (0: none, nothing registered), with ' plain' behind when the first turn may be one of plain, or NOENT, OFF, EXISTS (a name is one incarnation, H2).
 local now = clock(ARGV[1])
 local c = open(sub(KEYS[1], 1, -5))
 if not c then return 'NOENT' end
@@ -18,4 +18,4 @@ call('HSET', c.P .. 'sl', ARGV[2], int(n))
 setdue(c, now + tonumber(ARGV[3]))
 c.dirty = true
 flush()
-return int(n)
+return int(n) .. (only_plain(c) and ' plain' or '')

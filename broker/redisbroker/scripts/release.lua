@@ -12,7 +12,7 @@ local lease = call('ZSCORE', c.P .. 'rd', name)
 if not lease or tonumber(lease) < now then return 'OK' end -- expired is lost: reap counts what was running
 call('HDEL', c.P .. 'meta', '_')
 local list = units(c, name)
-orphans(c, now, name, {})
+orphans(c, now, name, {}, list)
 unlock(c, name, list)
 forget_reader(c, name)
 -- Only for work: a reader that closes because it is idle must not have another one open.

@@ -42,6 +42,7 @@ local function expiry()
   if c.ttl > 0 and (t == 0 or c.ttl < t) then t = c.ttl end
   if dialog or t == 0 then return '' end
   call('HSET', c.P .. 'meta', 'ttlf', '1')
+  not_plain(c)
   return int(now + t)
 end
 

@@ -35,7 +35,7 @@ if not repeated and (not lease or tonumber(lease) < now) then return {'FENCED'} 
 local holder_name = repeated and new or old
 local have, win = {}, {}
 for _, r in ipairs(pending(c, holder_name)) do have[r] = true end
-local mine = {}
+local mine, list = {}, units(c, old) -- as it was before anything moved
 for i, u in ipairs(known) do
   local refs = present(have, u.refs)
   local ok = #refs == #u.refs and #refs > 0 and not u.settled
@@ -57,9 +57,8 @@ for i, u in ipairs(known) do
   end
 end
 if not repeated then
-  local list = units(c, old)
   local slots = call('HGET', c.P .. 'sl', old)
-  orphans(c, now, old, mine)
+  orphans(c, now, old, mine, list)
   unlock(c, old, list)
   forget_reader(c, old)
   call('ZADD', c.P .. 'rd', int(now + tonumber(ARGV[4])), new)

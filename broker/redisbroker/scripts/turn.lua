@@ -14,8 +14,8 @@
 --   dead-letter, G give back, U uncertain rollback), group, number of refs, refs, pause ms or −1, random 0…1, last error,
 --   reason, description.
 -- RETURNS a list: lines about the call, lines of the units, then the bodies of the messages handed out, in order (each apart, since Lua
---   hashes and copies a string once more for everything it is joined with). The lines: status (ON, OFF, NOGROUP when a lane lost its group), now, again, alone, ready, next due, 1 when
---   units carry state, number of results, results (unit number and what it led to; a plain commit has none), numbers of sends,
+--   hashes and copies a string once more for everything it is joined with). The lines: status (ON, OFF, NOGROUP when a lane lost its group), now, again, alone, ready, next due, 1 when the
+--   next call may be one of plain, 1 when units carry state, number of results, results (unit number and what it led to; a plain commit has none), numbers of sends,
 --   number of units, units (emit in lib/take.lua); or FENCED, EXISTS, NOENT.
 -- T holds the steps of a turn: the embedded server allows a script 200 local names only.
 local T = {}
@@ -164,7 +164,7 @@ function T.uncommon()
         else
           bury(c, now, r, h, b, reason, desc, d, p, why, g)
         end
-        local owner = sub(h, 1, find(h, '|', 1, true) - 1)
+        local owner = owner_of(h)
         if owner ~= '' and byte(owner, 2) ~= 58 then
           gone(c, owner, fields(h)[3], r)
           after_bury(c, now, owner)
@@ -344,8 +344,8 @@ for i = 1, A.neff do
   end
 end
 local head = {H.nogroup and 'NOGROUP' or on and 'ON' or 'OFF', int(now), again and '1' or '0', H.alone and '1' or '0', int(c.ready),
-  int(c.nextdue), H.state and '1' or '0', int(#results)}
-for i = 1, #results do head[8 + i] = results[i] end
+  int(c.nextdue), only_plain(c) and (H.noplain or call('EXISTS', P .. 'bp') == 0) and '1' or '0', H.state and '1' or '0', int(#results)}
+for i = 1, #results do head[9 + i] = results[i] end
 head[#head + 1] = table.concat(sends, ' ')
 head[#head + 1] = int(H.units)
 local reply = H.bodies

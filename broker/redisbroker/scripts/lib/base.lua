@@ -31,16 +31,11 @@ end
 
 local function int(n) return fmt('%d', n) end
 
--- What nearly every call needs of meta, in the order in which configure writes it: a small hash is searched from its start, once a
--- field, and a field that is not there costs most, so all of these are there from the beginning.
-local META = {'status', 'seq', 'ready', 'locked', 'bytes', 'nextdue', 'chg', 'asleep', 'ttlf', 'hasstate', 'shared', 'lanes', 'kind',
-  'pcount', 'ttl', 'age', 'retention', 'actq'}
--- What few calls need of it, read when the first of these is asked for.
-local REST = {'epoch', 'retrying', 'scheduled', 'tx', 'retained', 'maxdel', 'poison', 'pscope', 'ri', 'rm', 'rx', 'rj', 'dttl', 'qn',
-  'lost', 'odl', 'name', 'archive', 'notify', 'parked', 'act'}
+-- What few calls need of meta, read when the first of these is asked for.
 local rest_of = {__index = function(c, field)
   setmetatable(c, nil)
-  local v = call('HMGET', c.P .. 'meta', unpack(REST))
+  local v = call('HMGET', c.P .. 'meta', 'epoch', 'retrying', 'scheduled', 'tx', 'retained', 'maxdel', 'poison', 'pscope', 'ri', 'rm', 'rx',
+    'rj', 'dttl', 'qn', 'lost', 'odl', 'name', 'archive', 'notify', 'parked', 'act')
   c.epoch, c.pscope, c.dttl, c.qn, c.odl, c.name = v[1], v[8], v[13] == '1', v[14], v[16] or 'continue', v[17] or ''
   c.retrying, c.scheduled, c.tx, c.retained = tonumber(v[2] or 0), tonumber(v[3] or 0), tonumber(v[4] or 0), tonumber(v[5] or 0)
   c.maxdel, c.poison, c.ri, c.rm = tonumber(v[6] or 0), tonumber(v[7] or 0), tonumber(v[9] or 0), tonumber(v[10] or 0)
@@ -51,10 +46,12 @@ local rest_of = {__index = function(c, field)
 end}
 local ctxs = {}
 
+-- open reads what nearly every call needs of meta.
 local function open(P)
   local c = ctxs[P]
   if c ~= nil then return c end
-  local v = call('HMGET', P .. 'meta', unpack(META))
+  local v = call('HMGET', P .. 'meta', 'status', 'seq', 'ready', 'locked', 'bytes', 'nextdue', 'chg', 'asleep', 'ttlf', 'hasstate', 'shared',
+    'lanes', 'kind', 'pcount', 'ttl', 'age', 'retention', 'actq', 'plain')
   if not v[1] then
     ctxs[P] = false
     return false
@@ -64,13 +61,26 @@ local function open(P)
   c = {P = P, status = v[1], seq = seq, ready = ready, locked = locked, bytes = bytes, nextdue = due, chg = v[7] or 0,
     seq_was = seq, ready_was = ready, locked_was = locked, bytes_was = bytes, due_was = due, was = false,
     asleep = v[8] == '1', ttlf = v[9] == '1', hasstate = v[10] == '1', shared = v[11] == '1', lanes = v[12] or '5', kind = v[13] or 'q',
-    pcount = tonumber(v[14] or 0), ttl = tonumber(v[15] or 0), age = tonumber(v[16] or 0), retention = v[17] == '1', actq = v[18] ~= '' and v[18], parking = false,
+    pcount = tonumber(v[14] or 0), ttl = tonumber(v[15] or 0), age = tonumber(v[16] or 0), retention = v[17] == '1', actq = v[18] ~= '' and v[18],
+    plain = v[19] == '1', parking = false,
     lock = {}, lockd = {}, cv = {}, cvd = {}, eps = {}, dirty = false, direct = false}
   ctxs[P] = setmetatable(c, rest_of)
   return c
 end
 
 local function can_receive(c) return c.status == 'active' or c.status == 'send_disabled' end
+-- only_plain says that nothing but plain messages can be waiting and that nothing has to be done with them on the way, so that their
+-- bodies need not be read by a script (see plain.lua). What waits again, in bp, is not looked at.
+local function only_plain(c) return c.plain and can_receive(c) end
+
+-- not_plain notes that this is so no more: from now on scripts look at every message.
+local function not_plain(c)
+  if c.plain then
+    c.plain = false
+    call('HSET', c.P .. 'meta', 'plain', '0')
+  end
+end
+
 local function can_send(c) return c.status == 'active' or c.status == 'receive_disabled' end
 
 -- lanes_of names all lanes of c: back is there once a dead letter has parked a group.

@@ -28,6 +28,7 @@ end
 local function put(c, lane, header, body, place)
   c.seq = c.seq + 1
   c.dirty = true
+  if c.plain and (lane ~= '5' or byte(header, 1) ~= 124) then not_plain(c) end
   local id = int(c.seq)
   local r = pcall_('XADD', c.P .. 's:' .. lane, place and id .. '-' .. place or id, header, body)
   if type(r) == 'table' and r.err then
@@ -67,6 +68,7 @@ local function append_plain(c, now, owner, ttl, rest, body)
   if t > 0 then
     exp = int(now + t)
     if not c.ttlf then call('HSET', c.P .. 'meta', 'ttlf', '1'); c.ttlf = true end
+    not_plain(c)
   end
   local id = put(c, '5', owner .. (starts[#body] or start_of(#body)) .. '|' .. exp .. '|' .. the_time_text .. '|S|' .. rest, body)
   c.ready = c.ready + 1

@@ -35,7 +35,7 @@ end
 -- reference.
 local function lane_of_system(c, ref)
   local h = read(c, ref)
-  local owner = h and sub(h, 1, find(h, '|', 1, true) - 1) or ''
+  local owner = h and owner_of(h) or ''
   local conv = c.cv[owner]
   if conv then return tonumber(conv.lane) end
   local s = call('HGET', c.P .. 'cv', owner)

@@ -24,37 +24,81 @@ local function pending(c, name)
   return t
 end
 
--- units parses a reader's record: slot refs group, one unit a line.
+-- units parses a reader's record: slot refs group, one unit a line. The line '*' slot slot … stands for the plain messages that plain
+-- counted in: what the reader holds in lane 5 beside the other lines, oldest first. When there are fewer, missing says how many.
 local function units(c, name)
-  local list = {}
+  local list, new, recorded = {}, nil, {}
   for line in string.gmatch(call('HGET', c.P .. 'win', name) or '', '[^\n]+') do
     local s, refs, g = string.match(line, '^(%d+) (%S+) (.*)$')
     if s then
       local t = {}
-      for r in string.gmatch(refs, '[^,]+') do t[#t + 1] = r end
+      for r in string.gmatch(refs, '[^,]+') do
+        t[#t + 1] = r
+        recorded[r] = true
+      end
       list[#list + 1] = {slot = s, refs = t, g = g}
+    elseif byte(line, 1) == 42 then
+      new = sub(line, 3)
+    end
+  end
+  list.missing = 0
+  if not new then return list end
+  local r = pcall_('XPENDING', c.P .. 's:5', 'w', '-', '+', '10000', name)
+  local i = 0
+  for s in string.gmatch(new, '%d+') do
+    repeat i = i + 1 until not r[i] or not recorded[r[i][1]]
+    if r[i] then
+      list[#list + 1] = {slot = s, refs = {r[i][1]}, g = ''}
+    else
+      list.missing = list.missing + 1
     end
   end
   return list
 end
 
--- orphans gives back, uncounted, entries that a name holds outside of its record (a lost reply, H3), and locks that are left.
-local function orphans(c, now, name, known)
-  local plain, by, order = {}, {}, {}
+-- group_of is the group of a stored message by its header: '' of a plain one, nil when its conversation has ended.
+local function group_of(c, head)
+  local owner = owner_of(head)
+  if owner == '' or sub(owner, 1, 2) == 's:' then return owner end
+  local conv = conv_get(c, owner)
+  return conv and conv.g or nil
+end
+
+-- strays files what was read ahead of a script that did not count it in (see plain.lua), as a script that reads would have.
+local function strays(c, refs)
+  local plain = {}
+  for _, r in ipairs(refs) do
+    local head, body = read(c, r)
+    local g = head and group_of(c, head)
+    if not g then -- its end took it off the counters
+      consume(c, {r}, 1, 1)
+      c.bytes = c.bytes - #(body or '')
+    elseif g == '' then
+      plain[#plain + 1] = r
+    else
+      rename(c, {r}, 1, 1, 'backlog')
+      call('RPUSH', c.P .. 'b:' .. g .. ':s', r)
+      added(c, g, 1)
+    end
+  end
+  if #plain > 0 then back_plain(c, plain) end
+  c.dirty = true
+end
+
+-- orphans gives back, uncounted, what a name holds but does not know (a lost reply, H3). What stands in no line of its record was
+-- never counted as locked.
+local function orphans(c, now, name, known, list)
+  local plain, by, order, accounted, stray = {}, {}, {}, {}, {}
+  for _, u in ipairs(list) do
+    for _, r in ipairs(u.refs) do accounted[r] = true end
+  end
   for _, r in ipairs(pending(c, name)) do
-    if not known[r] then
+    if not accounted[r] then
+      stray[#stray + 1] = r
+    elseif not known[r] then
       local head = read(c, r)
-      local owner = head and sub(head, 1, find(head, '|', 1, true) - 1) or ''
-      local g = ''
-      if owner ~= '' then
-        if sub(owner, 1, 2) == 's:' then
-          g = owner
-        else
-          local conv = conv_get(c, owner)
-          g = conv and conv.g or nil
-        end
-      end
-      if not head or g == nil then
+      local g = head and group_of(c, head)
+      if not g then
         consume(c, {r}, 1, 1)
         c.locked = c.locked - 1
       elseif g == '' then
@@ -67,6 +111,11 @@ local function orphans(c, now, name, known)
   end
   if #plain > 0 then back(c, '', plain) end
   for _, g in ipairs(order) do back(c, g, by[g]) end
+  if #stray > 0 then strays(c, stray) end
+  if list.missing > 0 then
+    c.locked, c.ready = c.locked - list.missing, c.ready + list.missing
+    c.dirty = true
+  end
 end
 
 -- unlock clears a lock of name whose entries are all gone: reap trusts the record, not the PEL.

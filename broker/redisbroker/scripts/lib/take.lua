@@ -124,7 +124,10 @@ end
 local function hand_plain(H, n)
   while n > 0 do
     local r = call('ZPOPMIN', H.c.P .. 'bp', int(n))
-    if #r == 0 then return end
+    if #r == 0 then
+      H.noplain = true
+      return
+    end
     n = hand_plain_once(H, r)
   end
 end

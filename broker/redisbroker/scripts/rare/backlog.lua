@@ -87,9 +87,11 @@ function sift(H, g, refs, got, counts)
       call('XACK', key, 'w', id)
       forget_counts(c, {r})
       event(c, H.now, 'entries_lost', 'sequence_number', int(seq_of(r)))
+    elseif g == '' and not ours(r, f) then
+      note_malformed(H, r, f)
     else
       local h, b = f[1], f[2]
-      local owner = sub(h, 1, find(h, '|', 1, true) - 1)
+      local owner = owner_of(h)
       local conv = nil
       if owner ~= '' and sub(owner, 1, 2) ~= 's:' then conv = conv_get(c, owner) end
       if conv == false then

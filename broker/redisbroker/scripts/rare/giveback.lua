@@ -58,7 +58,7 @@ function collapse(c, refs)
     local drop = false
     if list_of(r) == 't' then
       local head = read(c, r)
-      local owner = head and sub(head, 1, find(head, '|', 1, true) - 1)
+      local owner = head and owner_of(head)
       local conv = owner and conv_get(c, owner)
       if conv then
         drop = conv.tp > 0

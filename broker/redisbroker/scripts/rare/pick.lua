@@ -88,7 +88,7 @@ function pop_shared(c, g, top)
   for _, l in ipairs({'t', 'e', 's'}) do
     for _, r in ipairs(call('LRANGE', c.P .. 'b:' .. g .. ':' .. l, 0, 63)) do
       local h = read(c, r)
-      local owner = h and sub(h, 1, find(h, '|', 1, true) - 1) or ''
+      local owner = h and owner_of(h) or ''
       local conv = owner ~= '' and conv_get(c, owner)
       items[#items + 1] = {r, owner = owner, prio = conv and tonumber(conv.lane) or 5}
     end

@@ -72,6 +72,18 @@ function read(c, ref)
   return f[1], f[2], f
 end
 
+-- owner_of is what stands first in a header; '' for an entry that is not ours.
+function owner_of(h)
+  local p = find(h, '|', 1, true)
+  return p and sub(h, 1, p - 1) or ''
+end
+
+-- ours says whether a stored entry, given by its reference and fields, has the form in which we write plain messages.
+function ours(ref, f)
+  local h, b = f[1], f[2]
+  return b and not f[3] and find(ref, '-0', 1, true) ~= nil and find(h, '|' .. int(#b) .. '|', 1, true) == 1
+end
+
 -- fields splits a header, or any record, at '|'.
 function fields(h)
   local t, n, i = {}, 0, 1

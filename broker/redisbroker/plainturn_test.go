@@ -1,0 +1,197 @@
+package redisbroker
+
+import (
+	"fmt"
+	"sort"
+	"testing"
+
+	"parley/broker"
+	"parley/internal/redistest"
+)
+
+// onLabs runs f on the real server and on the embedded one, with a queue q.
+func onLabs(t *testing.T, f func(t *testing.T, l *lab)) {
+	for name, url := range map[string]string{"real": redistest.Shared(t).URL(), "embedded": redistest.StartEmbedded(t).URL()} {
+		t.Run(name, func(t *testing.T) {
+			_, l := newHarness(t, url, nil)
+			l.apply(t, broker.Definitions{Queues: []broker.QueueSettings{broker.DefaultQueue("q", false)}})
+			f(t, l)
+		})
+	}
+}
+
+// send sends n messages to q, of a session or of none.
+func (l *lab) send(t *testing.T, n int, session string) {
+	t.Helper()
+	for i := range n {
+		m := broker.Outgoing{MessageID: fmt.Sprint("m", i+1), SessionID: session, Body: fmt.Appendf(nil, "body %d", i+1)}
+		if _, err := l.b.Send(t.Context(), "q", m); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// reader opens a reader of q with two slots.
+func (l *lab) reader(t *testing.T) *reader {
+	t.Helper()
+	r, err := l.b.OpenReader(t.Context(), "q", broker.ReaderOptions{Slots: 2, Limit: 100})
+	if err != nil || r == nil {
+		t.Fatalf("open a reader: %v, %v", r, err)
+	}
+	return r.(*reader)
+}
+
+// turn commits units and offers two slots. It returns the ids handed out, and their units.
+func (l *lab) turn(t *testing.T, r *reader, units []*broker.Unit) (ids []string, _ []*broker.Unit) {
+	t.Helper()
+	req := broker.TurnRequest{Free: []int{0, 1}, Empty: 2, Top: 1}
+	for _, u := range units {
+		req.Settle = append(req.Settle, broker.Settlement{Unit: u})
+	}
+	rep, err := r.Turn(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, res := range rep.Results {
+		if res.Err != nil || res.Consequence != broker.Committed {
+			t.Fatalf("unit %d: %+v", i, res)
+		}
+	}
+	for _, u := range rep.Units {
+		ids = append(ids, u.Messages[0].MessageID)
+	}
+	return ids, rep.Units
+}
+
+// clean wants an audit that finds nothing.
+func (l *lab) clean(t *testing.T) {
+	t.Helper()
+	if d, err := l.b.Audit(t.Context(), "q"); err != nil || len(d) > 0 {
+		t.Fatalf("audit: %v, %v", d, err)
+	}
+}
+
+// drain takes turns until nothing is handed out, and returns all ids.
+func (l *lab) drain(t *testing.T, r *reader, units []*broker.Unit) (all []string) {
+	t.Helper()
+	for {
+		var ids []string
+		ids, units = l.turn(t, r, units)
+		if len(ids) == 0 {
+			l.clean(t)
+			return all
+		}
+		all = append(all, ids...)
+	}
+}
+
+// sessions are the ids of those units that have a group.
+func sessions(units []*broker.Unit) (ids []string) {
+	for _, u := range units {
+		if u.Group != "" {
+			ids = append(ids, u.Messages[0].MessageID)
+		}
+	}
+	return ids
+}
+
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// TestPlainTurnAgainAfterTheServerLostItsScripts: what was read by the transaction whose script was not found comes again, in
+// order, uncounted, and the short way is taken again afterwards.
+func TestPlainTurnAgainAfterTheServerLostItsScripts(t *testing.T) {
+	onLabs(t, func(t *testing.T, l *lab) {
+		l.send(t, 8, "")
+		r := l.reader(t)
+		ids, units := l.turn(t, r, nil)
+		same(t, "first", ids, "[m1 m2]")
+		l.do(t, "SCRIPT", "FLUSH")
+		name := r.Name()
+		all, units := l.turn(t, r, units)
+		if r.Name() == name {
+			t.Error("the reader kept its name: was the loss noticed at all?")
+		}
+		for _, u := range units {
+			same(t, "delivery count", u.Messages[0].DeliveryCount, 0)
+		}
+		all = append(all, l.drain(t, r, units)...)
+		sort.Strings(all)
+		same(t, "the others, each once", all, "[m3 m4 m5 m6 m7 m8]")
+		if !r.plain || r.noPlain {
+			t.Errorf("the next turn is not a plain one: %v %v", r.plain, r.noPlain)
+		}
+	})
+}
+
+// TestPlainTurnBesideAStrangersEntries: the counters do not know what somebody else wrote, so the reader leaves the short way for good.
+func TestPlainTurnBesideAStrangersEntries(t *testing.T) {
+	onLabs(t, func(t *testing.T, l *lab) {
+		l.send(t, 2, "")
+		l.spoil(t, "q", map[string]string{"foreign": "field"})
+		l.send(t, 2, "")
+		l.spoil(t, "q", map[string]string{"|4||||S|mx||": "1234", "and": "more"})
+		r := l.reader(t)
+		same(t, "handled", l.drain(t, r, nil), "[m1 m2 m1 m2]")
+		if !r.noPlain {
+			t.Error("a stranger's entry was not noticed")
+		}
+		dead, err := l.b.Peek(t.Context(), "q/$DeadLetterQueue", 0, 10)
+		if err != nil || len(dead) != 2 || dead[0].Dead.Reason != broker.ReasonMalformedEnvelope {
+			t.Errorf("dead letters: %v, %v", dead, err)
+		}
+	})
+}
+
+func TestPlainTurnOnAStreamThatLostItsGroup(t *testing.T) {
+	onLabs(t, func(t *testing.T, l *lab) {
+		l.send(t, 3, "")
+		r := l.reader(t)
+		l.do(t, "XGROUP", "DESTROY", r.prefix+"s:5", "w")
+		rep, err := r.Turn(t.Context(), broker.TurnRequest{Free: []int{0}, Empty: 1, Top: 1})
+		if err != nil || len(rep.Units) != 0 || !rep.Again {
+			t.Fatalf("got %+v, %v", rep, err)
+		}
+		l.clean(t)
+		same(t, "handled by the next reader", l.drain(t, l.reader(t), nil), "[m1 m2 m3]")
+	})
+}
+
+// TestPlainTurnGivesWayToSessions: to the script turn as soon as a session comes, and is taken again once the queue has none left.
+func TestPlainTurnGivesWayToSessions(t *testing.T) {
+	onLabs(t, func(t *testing.T, l *lab) {
+		l.send(t, 1, "")
+		r := l.reader(t)
+		ids, units := l.turn(t, r, nil)
+		same(t, "first", ids, "[m1]")
+		if !r.plain {
+			t.Fatal("the turn was not a plain one")
+		}
+		l.send(t, 3, "s")
+		l.send(t, 1, "")
+		_, units = l.turn(t, r, units)
+		if r.plain {
+			t.Fatal("still plain")
+		}
+		l.clean(t)
+		var inOrder []string
+		for len(units) > 0 {
+			inOrder = append(inOrder, sessions(units)...)
+			_, units = l.turn(t, r, units)
+		}
+		same(t, "the session", inOrder, "[m1 m2 m3]")
+		if _, err := l.b.Sweep(t.Context(), []string{"q"}); err != nil {
+			t.Fatal(err)
+		}
+		l.send(t, 2, "")
+		before := transactions.Load()
+		same(t, "plain again", l.drain(t, l.reader(t), nil), "[m1 m2]")
+		if transactions.Load() == before {
+			t.Error("no turn was a plain one after the session had gone")
+		}
+	})
+}

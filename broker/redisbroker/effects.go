@@ -102,7 +102,7 @@ func (b *Broker) encodeSendTo(e *broker.Effect) []any {
 	m := &e.Message
 	id := m.MessageID
 	if id == "" {
-		id = b.producer + "-" + strconv.FormatInt(idCounter.Add(1), 36)
+		id = b.newMessageID()
 	}
 	owner := ""
 	if m.SessionID != "" {

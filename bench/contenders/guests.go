@@ -2,6 +2,7 @@ package contenders
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -59,4 +60,17 @@ func (g *Guests) build(ctx context.Context, name string) ([]byte, error) {
 		return nil, fmt.Errorf("build plugin %s: %w: %s", name, err, text)
 	}
 	return os.ReadFile(out)
+}
+
+// openWith connects to the server at addr and loads the plugin called name, for a host that runs it.
+func openWith(ctx context.Context, addr string, guests *Guests, name string) (*parley, *guest.Plugin, error) {
+	runner, err := guests.load(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := openParley(ctx, addr)
+	if err != nil {
+		return nil, nil, errors.Join(err, runner.Close(ctx))
+	}
+	return p, runner, nil
 }

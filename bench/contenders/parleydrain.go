@@ -17,13 +17,9 @@ type parleyDrain struct {
 }
 
 func openParleyDrain(ctx context.Context, addr string, guests *Guests, plugin string, fill fillFunc) (measure.Side, error) {
-	runner, err := guests.load(ctx, plugin)
+	p, runner, err := openWith(ctx, addr, guests, plugin)
 	if err != nil {
 		return nil, err
-	}
-	p, err := openParley(ctx, addr)
-	if err != nil {
-		return nil, errors.Join(err, runner.Close(ctx))
 	}
 	p.activate(parleySource, runner, parleySlots)
 	return &parleyDrain{parley: p, fill: fill, forward: plugin == guestForward}, nil

@@ -2,7 +2,6 @@ package contenders
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -20,13 +19,9 @@ type parleyIdle struct {
 
 func openParleyIdle(guests *Guests) func(context.Context, string) (measure.Side, error) {
 	return func(ctx context.Context, addr string) (measure.Side, error) {
-		runner, err := guests.load(ctx, guestNoop)
+		p, runner, err := openWith(ctx, addr, guests, guestNoop)
 		if err != nil {
 			return nil, err
-		}
-		p, err := openParley(ctx, addr)
-		if err != nil {
-			return nil, errors.Join(err, runner.Close(ctx))
 		}
 		idle := &parleyIdle{parley: p}
 		for i := range parleyQueues {

@@ -32,13 +32,9 @@ func (d doorbell) Run(ctx context.Context, inv *host.Invocation) host.Result {
 
 func openParleyLatency(guests *Guests) func(context.Context, string) (measure.Side, error) {
 	return func(ctx context.Context, addr string) (measure.Side, error) {
-		runner, err := guests.load(ctx, guestNoop)
+		p, runner, err := openWith(ctx, addr, guests, guestNoop)
 		if err != nil {
 			return nil, err
-		}
-		p, err := openParley(ctx, addr)
-		if err != nil {
-			return nil, errors.Join(err, runner.Close(ctx))
 		}
 		l := &parleyLatency{parley: p, arrived: make(chan arrival, 1)}
 		p.activate(parleySource, doorbell{runner, l.arrived}, parleySlots)

@@ -129,13 +129,9 @@ func (d *parleyDialogs) Verify(ctx context.Context) error {
 // openParleyOnCaller opens a host with a plugin on the queue of the dialogs that begin.
 func openParleyOnCaller(guests *Guests, side func(*parley) measure.Side) func(context.Context, string) (measure.Side, error) {
 	return func(ctx context.Context, addr string) (measure.Side, error) {
-		runner, err := guests.load(ctx, guestNoop)
+		p, runner, err := openWith(ctx, addr, guests, guestNoop)
 		if err != nil {
 			return nil, err
-		}
-		p, err := openParley(ctx, addr)
-		if err != nil {
-			return nil, errors.Join(err, runner.Close(ctx))
 		}
 		p.activate(parleyFrom, runner, parleySlots)
 		return side(p), nil

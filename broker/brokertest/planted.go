@@ -12,12 +12,14 @@ import (
 // it found. It fails t when as many steps as the suite makes show no difference.
 func Catches(t testing.TB, open New) string {
 	t.Helper()
+	hunting.Lock()
+	defer hunting.Unlock()
 	defer setFlag(t, "rapid.shrinktime", "1s")()
 	r := &recorder{TB: t}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		Hunt(r, open, randomSteps)
+		hunt(r, open, randomSteps)
 	}()
 	<-done
 	if !r.Failed() {

@@ -22,6 +22,8 @@ const (
 // huntOrder plays cases random arrivals and hand-outs, and wants rule SM-5 to hold for every unit: of what waits of its
 // conversation a timer comes first, then an Error, then the sequence.
 func huntOrder(t *testing.T, open New, cases int) {
+	hunting.Lock()
+	defer hunting.Unlock()
 	defer setFlag(t, "rapid.checks", fmt.Sprint(cases))()
 	defer setFlag(t, "rapid.nofailfile", "true")()
 	var p *orderPlay

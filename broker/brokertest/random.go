@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +23,16 @@ const randomSteps = 10_000
 //
 // A difference fails t with the shortest run that shows it.
 func Hunt(t testing.TB, open New, steps int) {
+	t.Helper()
+	hunting.Lock()
+	defer hunting.Unlock()
+	hunt(t, open, steps)
+}
+
+// hunting is held by whoever hunts: rapid's settings are flags of the whole test binary, and suites run side by side.
+var hunting sync.Mutex
+
+func hunt(t testing.TB, open New, steps int) {
 	t.Helper()
 	defer setFlag(t, "rapid.steps", "100")()
 	defer setFlag(t, "rapid.nofailfile", "true")() // handles differ from run to run, so a file would not replay

@@ -22,15 +22,16 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-func TestConformanceReal(t *testing.T) { conforms(t, openReal(nil)) }
+func TestConformanceReal(t *testing.T) { conforms(t, openReal) }
 
-func TestConformanceEmbedded(t *testing.T) { conforms(t, openEmbedded(nil)) }
+func TestConformanceEmbedded(t *testing.T) { conforms(t, openEmbedded) }
 
-// conforms runs the suite and wants both kinds of turns to have been at work in it.
-func conforms(t *testing.T, open brokertest.New) {
-	before := transactions.Load()
-	brokertest.Run(t, open)
-	if n := transactions.Load() - before; n < 50 && !t.Failed() && flagOf("test.run") == "" {
+// conforms runs the suite, beside that on the other server, and wants both kinds of turns to have been at work in it.
+func conforms(t *testing.T, on func(patch func(name, source string) string, w *atomic.Int64) brokertest.New) {
+	t.Parallel()
+	var plain atomic.Int64
+	brokertest.Run(t, on(nil, &plain))
+	if n := plain.Load(); n < 50 && !t.Failed() && flagOf("test.run") == "" {
 		t.Errorf("%d turns of plain messages were made: the suite says nothing about them", n)
 	}
 }
@@ -38,11 +39,12 @@ func conforms(t *testing.T, open brokertest.New) {
 // flagOf is the value of a flag of the test binary.
 func flagOf(name string) string { return goflag.Lookup(name).Value.String() }
 
-// openReal opens namespaces on the private server of this test binary.
-func openReal(patch func(name, source string) string) brokertest.New {
+// openReal opens namespaces on the private server of this test binary. plain, unless nil, counts turns of plain messages.
+func openReal(patch func(name, source string) string, plain *atomic.Int64) brokertest.New {
 	return func(t testing.TB) brokertest.Harness {
 		s := redistest.Shared(t)
 		h, l := newHarness(t, s.URL(), patch)
+		l.wire.plain = plain
 		h.Usage = func() (int, int64) { return l.usage(t, true) }
 		h.Full = func(full bool) { l.full(t, full) }
 		h.StarvePool = func(n int) brokertest.Broker { return l.starved(t, s.Addr(), n) }
@@ -51,9 +53,10 @@ func openReal(patch func(name, source string) string) brokertest.New {
 }
 
 // openEmbedded opens an in-process server for each namespace.
-func openEmbedded(patch func(name, source string) string) brokertest.New {
+func openEmbedded(patch func(name, source string) string, plain *atomic.Int64) brokertest.New {
 	return func(t testing.TB) brokertest.Harness {
-		h, _ := newHarness(t, redistest.StartEmbedded(t).URL(), patch)
+		h, l := newHarness(t, redistest.StartEmbedded(t).URL(), patch)
+		l.wire.plain = plain
 		return h
 	}
 }
@@ -63,6 +66,7 @@ type lab struct {
 	opt   Options
 	b     *Broker
 	clock atomic.Int64
+	wire  *wire // under b
 
 	advance func(time.Duration) // moves the clock of a lab that another one made
 }
@@ -73,6 +77,7 @@ func newHarness(t testing.TB, url string, patch func(name, source string) string
 	l.opt = Options{URL: url, Namespace: redistest.Namespace(t), Now: l.clock.Load, PatchScript: patch}
 	l.b = l.open(t)
 	w := &wire{}
+	l.wire = w
 	l.b.rdb.AddHook(w)
 	return brokertest.Harness{
 		Broker:    l.b,

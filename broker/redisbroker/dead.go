@@ -72,6 +72,10 @@ func (b *Broker) Resubmit(ctx context.Context, path string, seq int64) (broker.R
 	if err != nil {
 		return broker.Receipt{}, err
 	}
+	if broker.ParsePath(path).Sub == broker.SubTransfer { // its numbers are its own: the script would take another message
+		return broker.Receipt{}, broker.ErrInvalid.With(
+			"%s: what is there never reached its target, so it cannot go back to queue %q; receive it and send it again", path, queue)
+	}
 	list, err := b.List(ctx, path, seq, 1)
 	if err != nil {
 		return broker.Receipt{}, err

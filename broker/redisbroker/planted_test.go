@@ -37,6 +37,7 @@ var planted = map[string]struct{ right, wrong string }{
 }
 
 func TestPlantedFaultsAreFound(t *testing.T) {
+	t.Parallel() // with the conformance suites
 	for name, f := range planted {
 		t.Run(name, func(t *testing.T) {
 			used := false
@@ -44,7 +45,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 				used = used || strings.Contains(source, f.right)
 				return strings.ReplaceAll(source, f.right, f.wrong)
 			}
-			said := brokertest.Catches(t, openEmbedded(patch))
+			said := brokertest.Catches(t, openEmbedded(patch, nil))
 			if !used {
 				t.Fatal("no script has the line that was to be spoiled")
 			}

@@ -13,7 +13,7 @@ import (
 // //t/Work and //t/Home.
 func onEach(t *testing.T, f func(t *testing.T, l *lab)) {
 	t.Helper()
-	for name, open := range map[string]brokertest.New{"real": openReal(nil), "embedded": openEmbedded(nil)} {
+	for name, open := range map[string]brokertest.New{"real": openReal(nil, nil), "embedded": openEmbedded(nil, nil)} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t)
 			b := h.Broker.(*Broker)

@@ -30,6 +30,7 @@ type wire struct {
 	struck  bool
 	choose  func(script string) Fault // says it for every call instead, by the script's name
 	scripts map[string]*script        // for choose
+	plain   *atomic.Int64             // counts transactions of which a script is a part: turns of plain messages
 }
 
 // heldCall is a call that was taken off the wire.
@@ -128,9 +129,6 @@ func (w *wire) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// transactions counts those of which a script is a part: turns of plain messages.
-var transactions atomic.Int64
-
 // ProcessPipelineHook strikes transactions of which a script is a part, whole.
 func (w *wire) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
@@ -138,7 +136,9 @@ func (w *wire) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 		if i < 0 || cmds[0].Name() != "multi" {
 			return next(ctx, cmds)
 		}
-		transactions.Add(1)
+		if w.plain != nil {
+			w.plain.Add(1)
+		}
 		late := slices.Clone(cmds) // MULTI and EXEC as the client made them
 		for i := 1; i < len(cmds)-1; i++ {
 			late[i] = again(cmds[i])

@@ -90,6 +90,9 @@ func (r *reader) readAhead(ctx context.Context, args []any, count int) (a ahead,
 		})
 	}
 	a.said, err = script.Text()
+	if refused := reading.Err(); redis.HasErrorPrefix(err, "EXECABORT") && refused != nil {
+		return a, refused // the reason why nothing was done, such as READONLY in a failover
+	}
 	if redis.HasErrorPrefix(err, "NOSCRIPT") { // restart or SCRIPT FLUSH
 		r.plain = false
 		if err := r.b.rdb.ScriptLoad(ctx, r.b.scripts["plain"].source).Err(); err != nil {

@@ -3,8 +3,12 @@ package redisbroker
 import (
 	"fmt"
 	"sort"
+	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"parley/broker"
 	"parley/internal/redistest"
@@ -196,4 +200,48 @@ func TestPlainTurnGivesWayToSessions(t *testing.T) {
 			t.Error("no turn was a plain one after the session had gone")
 		}
 	})
+}
+
+// TestPlainTurnWaitsOutAFailover: while the server is a replica a transaction is refused as a whole; the turn goes on when it is
+// a master again, and nothing is lost.
+func TestPlainTurnWaitsOutAFailover(t *testing.T) {
+	s := redistest.Start(t)
+	_, l := newHarness(t, s.URL(), nil)
+	l.apply(t, broker.Definitions{Queues: []broker.QueueSettings{broker.DefaultQueue("q", false)}})
+	l.send(t, 4, "")
+	r := l.reader(t)
+	_, units := l.turn(t, r, nil)
+	name := r.Name()
+	l.do(t, "CONFIG", "RESETSTAT")
+	l.do(t, "REPLICAOF", "127.0.0.1", "1")
+	var back sync.WaitGroup
+	back.Go(func() { // not before the turn was refused, which costs the reader its name only when it is a master again
+		for l.stat(t, "total_error_replies") == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		l.do(t, "REPLICAOF", "NO", "ONE")
+	})
+	ids, units := l.turn(t, r, units)
+	back.Wait()
+	if r.Name() == name {
+		t.Error("the reader kept its name: was it refused at all?")
+	}
+	same(t, "all others", append(ids, l.drain(t, r, units)...), "[m3 m4]")
+}
+
+// stat is a number of INFO.
+func (l *lab) stat(t *testing.T, name string) int {
+	t.Helper()
+	info, err := l.b.rdb.Info(t.Context(), "stats").Result()
+	if err != nil {
+		t.Error(err)
+		return -1
+	}
+	_, v, _ := strings.Cut(info, name+":")
+	v, _, _ = strings.Cut(v, "\r")
+	n, err := strconv.Atoi(v)
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	return n
 }

@@ -52,6 +52,7 @@ func callCost(t testing.TB, wasm []byte) (run, bare float64) {
 			}
 		}
 		bare = min(bare, float64(time.Since(start))/calls)
+		in.end()
 	}
 	return run, bare
 }

@@ -80,6 +80,7 @@ func (p *Plugin) instantiate(ctx context.Context, inv *host.Invocation, deadline
 	}
 	in.reset(inv)
 	in.begin(ctx, 0, deadline)
+	defer in.rests()
 	cfg := p.moduleConfig(in)
 	if adapt != nil {
 		cfg = adapt(cfg)

@@ -81,6 +81,7 @@ func newProxy(t testing.TB, opts Options, inv *host.Invocation) *proxy {
 	}
 	t.Cleanup(in.close)
 	in.begin(context.Background(), 0, 0)
+	t.Cleanup(in.rests)
 	return &proxy{t, in}
 }
 

@@ -5,10 +5,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"parley/broker"
 	"parley/internal/redistest"
@@ -214,19 +212,30 @@ func TestPlainTurnWaitsOutAFailover(t *testing.T) {
 	name := r.Name()
 	l.do(t, "CONFIG", "RESETSTAT")
 	l.do(t, "REPLICAOF", "127.0.0.1", "1")
-	var back sync.WaitGroup
-	back.Go(func() { // not before the turn was refused, which costs the reader its name only when it is a master again
-		for l.stat(t, "total_error_replies") == 0 {
-			time.Sleep(time.Millisecond)
-		}
-		l.do(t, "REPLICAOF", "NO", "ONE")
-	})
-	ids, units := l.turn(t, r, units)
-	back.Wait()
+	req := broker.TurnRequest{Free: []int{0, 1}, Empty: 2, Top: 1}
+	for _, u := range units {
+		req.Settle = append(req.Settle, broker.Settlement{Unit: u})
+	}
+	var rep broker.TurnReply
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		rep, err = r.Turn(t.Context(), req)
+		done <- err
+	}()
+	redistest.Eventually(t, "a refusal", func() bool { return l.stat(t, "total_error_replies") > 0 })
+	l.do(t, "REPLICAOF", "NO", "ONE")
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, u := range rep.Units {
+		ids = append(ids, u.Messages[0].MessageID)
+	}
 	if r.Name() == name {
 		t.Error("the reader kept its name: was it refused at all?")
 	}
-	same(t, "all others", append(ids, l.drain(t, r, units)...), "[m3 m4]")
+	same(t, "all others", append(ids, l.drain(t, r, rep.Units)...), "[m3 m4]")
 }
 
 // stat is a number of INFO.

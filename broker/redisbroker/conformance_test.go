@@ -27,7 +27,7 @@ func TestConformanceReal(t *testing.T) { conforms(t, openReal) }
 func TestConformanceEmbedded(t *testing.T) { conforms(t, openEmbedded) }
 
 // conforms runs the suite, beside that on the other server, and wants both kinds of turns to have been at work in it.
-func conforms(t *testing.T, on func(patch func(name, source string) string, w *atomic.Int64) brokertest.New) {
+func conforms(t *testing.T, on func(patch func(name, source string) string, plain *atomic.Int64) brokertest.New) {
 	t.Parallel()
 	var plain atomic.Int64
 	brokertest.Run(t, on(nil, &plain))

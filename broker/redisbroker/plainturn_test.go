@@ -44,14 +44,27 @@ func (l *lab) reader(t *testing.T) *reader {
 	return r.(*reader)
 }
 
-// turn commits units and offers two slots. It returns the ids handed out, and their units.
-func (l *lab) turn(t *testing.T, r *reader, units []*broker.Unit) (ids []string, _ []*broker.Unit) {
-	t.Helper()
+// committing is the request that commits units and offers two slots.
+func committing(units []*broker.Unit) broker.TurnRequest {
 	req := broker.TurnRequest{Free: []int{0, 1}, Empty: 2, Top: 1}
 	for _, u := range units {
 		req.Settle = append(req.Settle, broker.Settlement{Unit: u})
 	}
-	rep, err := r.Turn(t.Context(), req)
+	return req
+}
+
+// idsOf are the ids of the messages of units.
+func idsOf(units []*broker.Unit) (ids []string) {
+	for _, u := range units {
+		ids = append(ids, u.Messages[0].MessageID)
+	}
+	return ids
+}
+
+// turn commits units and offers two slots. It returns the ids handed out, and their units.
+func (l *lab) turn(t *testing.T, r *reader, units []*broker.Unit) (ids []string, _ []*broker.Unit) {
+	t.Helper()
+	rep, err := r.Turn(t.Context(), committing(units))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,10 +73,7 @@ func (l *lab) turn(t *testing.T, r *reader, units []*broker.Unit) (ids []string,
 			t.Fatalf("unit %d: %+v", i, res)
 		}
 	}
-	for _, u := range rep.Units {
-		ids = append(ids, u.Messages[0].MessageID)
-	}
-	return ids, rep.Units
+	return idsOf(rep.Units), rep.Units
 }
 
 // clean wants an audit that finds nothing.
@@ -212,15 +222,11 @@ func TestPlainTurnWaitsOutAFailover(t *testing.T) {
 	name := r.Name()
 	l.do(t, "CONFIG", "RESETSTAT")
 	l.do(t, "REPLICAOF", "127.0.0.1", "1")
-	req := broker.TurnRequest{Free: []int{0, 1}, Empty: 2, Top: 1}
-	for _, u := range units {
-		req.Settle = append(req.Settle, broker.Settlement{Unit: u})
-	}
 	var rep broker.TurnReply
 	done := make(chan error, 1)
 	go func() {
 		var err error
-		rep, err = r.Turn(t.Context(), req)
+		rep, err = r.Turn(t.Context(), committing(units))
 		done <- err
 	}()
 	redistest.Eventually(t, "a refusal", func() bool { return l.stat(t, "total_error_replies") > 0 })
@@ -228,14 +234,10 @@ func TestPlainTurnWaitsOutAFailover(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	var ids []string
-	for _, u := range rep.Units {
-		ids = append(ids, u.Messages[0].MessageID)
-	}
 	if r.Name() == name {
 		t.Error("the reader kept its name: was it refused at all?")
 	}
-	same(t, "all others", append(ids, l.drain(t, r, rep.Units)...), "[m3 m4]")
+	same(t, "all others", append(idsOf(rep.Units), l.drain(t, r, rep.Units)...), "[m3 m4]")
 }
 
 // stat is a number of INFO.

@@ -149,6 +149,9 @@ var (
 	ErrEviction = &Error{Reason: "EvictionPolicy", Exit: ExitUsage, Text: "Redis may evict keys: set maxmemory-policy noeviction, or pass --allow-eviction"}
 	// ErrUnreachable is returned when Redis does not answer, or refuses the credentials.
 	ErrUnreachable = &Error{Reason: "BrokerUnreachable", Exit: ExitUnreachable, Text: "the broker is unreachable"}
+	// ErrUnknownStored is returned by a send of which nobody can say whether it is stored: the answer never came, or the replicas that the
+	// queue wants (durable) did not confirm it in time. It names the message ids: a repeat with these is recognised, another may double.
+	ErrUnknownStored = &Error{Reason: "UnknownWhetherStored", Exit: ExitFailed, Text: "it is unknown whether the message is stored"}
 	// ErrReaderClosed is returned by a call on a reader that was closed.
 	ErrReaderClosed = &Error{Reason: "ReaderClosed", Exit: ExitFailed, Text: "the reader is closed"}
 	// ErrCorrupt is returned when a stored record cannot be decoded.

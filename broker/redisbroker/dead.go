@@ -56,7 +56,7 @@ func (b *Broker) fillDead(ctx context.Context, queue string, m *broker.Message) 
 	if m.Conversation == "" {
 		return
 	}
-	info, err := b.endpointInfo(ctx, b.prefix(queue), []string{m.Conversation})
+	info, err := b.endpointInfo(ctx, b.prefix(queue), []string{m.Conversation}, callTimeout)
 	if err != nil {
 		return
 	}

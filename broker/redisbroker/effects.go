@@ -22,7 +22,7 @@ func (b *Broker) encodeEffects(ctx context.Context, c *turnCall, u int, queue st
 	var info map[string]*epInfo
 	if len(handles) > 0 {
 		var err error
-		if info, err = b.endpointInfo(ctx, b.prefix(queue), handles); err != nil {
+		if info, err = b.endpointInfo(ctx, b.prefix(queue), handles, callTimeout); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"parley/broker"
 )
 
 // epInfo is the part of an endpoint that never changes.
@@ -44,8 +46,9 @@ func parseEp(s string) *epInfo {
 	return &epInfo{f[0], unescape(f[1]), unescape(f[2]), f[3], unescape(f[4]), f[5], f[6], f[7]}
 }
 
-// endpoints returns what never changes of the endpoints of handles, all of the queue with that prefix. Unknown ones are absent.
-func (b *Broker) endpointInfo(ctx context.Context, prefix string, handles []string) (map[string]*epInfo, error) {
+// endpointInfo returns what never changes of the endpoints of handles, all of the queue with that prefix. Unknown ones are absent.
+// What is not known here it asks the server for, until limit has passed.
+func (b *Broker) endpointInfo(ctx context.Context, prefix string, handles []string, limit time.Duration) (map[string]*epInfo, error) {
 	out := make(map[string]*epInfo, len(handles))
 	var missing []string
 	for _, h := range handles {
@@ -61,7 +64,11 @@ func (b *Broker) endpointInfo(ctx context.Context, prefix string, handles []stri
 	if len(missing) == 0 {
 		return out, nil
 	}
-	v, err := b.rdb.HMGet(ctx, prefix+"ep", missing...).Result()
+	var v []any
+	err := patiently(ctx, limit, infrastructure, func(ctx context.Context) (err error) {
+		v, err = b.rdb.HMGet(ctx, prefix+"ep", missing...).Result()
+		return err
+	})
 	if err != nil {
 		return nil, b.fault("read endpoints", err)
 	}
@@ -76,6 +83,54 @@ func (b *Broker) endpointInfo(ctx context.Context, prefix string, handles []stri
 		delete(out, h)
 	}
 	return out, nil
+}
+
+// readEndpoints reads the endpoints that a turn's reply carries, and reports whether one of them was news: then more may be.
+func (r *reader) readEndpoints(c *cursor) (news bool) {
+	for range c.count() {
+		h, line, _ := strings.Cut(c.line(), " ")
+		e := parseEp(line)
+		switch {
+		case e == nil:
+			c.bad = true
+		case r.b.eps.get(h) == nil:
+			news = true
+			r.b.eps.put(h, e)
+		}
+	}
+	return news
+}
+
+// fillDialogs adds what the entries of dialog messages do not carry: services, contract, priority. A turn whose reply did not carry
+// them, since the last one brought no news, looks for them; it has a part of the lease for that, and the next one brings them.
+func (r *reader) fillDialogs(ctx context.Context, units []*broker.Unit) error {
+	var handles []string
+	for _, u := range units {
+		for i := range u.Messages {
+			h := u.Messages[i].Conversation
+			if h == "" || !strings.HasPrefix(u.Group, "g:") {
+				continue
+			}
+			handles = append(handles, h)
+			r.wantsEps = r.wantsEps || r.b.eps.get(h) == nil
+		}
+	}
+	if len(handles) == 0 {
+		return nil
+	}
+	info, err := r.b.endpointInfo(ctx, r.prefix, handles, r.lease/4)
+	if err != nil {
+		return err
+	}
+	for _, u := range units {
+		for i := range u.Messages {
+			m := &u.Messages[i]
+			if e := info[m.Conversation]; e != nil {
+				m.Service, m.FarService, m.Contract, m.Priority = e.service, e.far, e.contract, e.priority()
+			}
+		}
+	}
+	return nil
 }
 
 func (e *epInfo) priority() int {

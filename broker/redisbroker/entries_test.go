@@ -37,7 +37,7 @@ func TestReadEntries(t *testing.T) {
 			if got != c.want || refused != c.refused || (err != nil) != c.fails {
 				t.Errorf("got %q, refused %q, %v", got, refused, err)
 			}
-			if err != nil && !isTransport(err) {
+			if err != nil && !maybeDone(err) {
 				t.Errorf("%v would not be repaired by resume", err)
 			}
 		})

@@ -70,7 +70,7 @@ func (b *Broker) checkSend(ctx context.Context, unit *broker.Unit, eff *broker.E
 	if err := checkOutgoing(&eff.Message, e.Settings.MaxMessageSize); err != nil {
 		return err
 	}
-	info, err := b.endpointInfo(ctx, b.prefix(queue), []string{eff.Conversation})
+	info, err := b.endpointInfo(ctx, b.prefix(queue), []string{eff.Conversation}, lookTimeout)
 	if err != nil {
 		return err
 	}

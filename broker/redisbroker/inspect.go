@@ -44,7 +44,8 @@ func Inspect(ctx context.Context, opt Options) (ServerInfo, error) {
 	if err != nil {
 		return info, err
 	}
-	rdb := newClient(u, cluster)
+	var c conns
+	rdb := c.newClient(u, cluster)
 	defer func() { _ = rdb.Close() }()
 	fault := (&Broker{opt: opt}).fault
 	if err := rdb.Ping(ctx).Err(); err != nil {

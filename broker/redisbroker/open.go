@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"sync"
@@ -62,6 +61,7 @@ type Broker struct {
 const (
 	dialTimeout  = 2 * time.Second
 	callTimeout  = 5 * time.Second
+	lookTimeout  = time.Second // for what a running handler waits for
 	maxCallTries = 3
 )
 
@@ -78,7 +78,8 @@ func Open(ctx context.Context, opt Options) (*Broker, error) {
 		return nil, err
 	}
 	u.ClientName, u.PoolSize = cleanName(opt.ClientName), 32
-	rdb := newClient(u, cluster)
+	var c conns
+	rdb := c.newClient(u, cluster)
 	b, err := start(ctx, opt, rdb, cluster)
 	if err != nil {
 		_ = rdb.Close()
@@ -88,12 +89,15 @@ func Open(ctx context.Context, opt Options) (*Broker, error) {
 }
 
 // newClient makes a client that repeats nothing by itself (an automatic retry doubles what is not idempotent, M6), bounds every call,
-// and ends a call with its context.
-func newClient(u *redis.UniversalOptions, cluster bool) redis.UniversalClient {
+// ends a call with its context, and leaves a server that became a replica.
+func (c *conns) newClient(u *redis.UniversalOptions, cluster bool) redis.UniversalClient {
 	u.MaxRetries, u.DialerRetries = -1, 1
 	u.DialTimeout, u.ReadTimeout, u.WriteTimeout = dialTimeout, callTimeout, callTimeout
 	u.ContextTimeoutEnabled, u.DisableIdentity, u.IsClusterMode = true, true, cluster
-	return redis.NewUniversalClient(u)
+	u.Dialer = c.dialer(redis.NewDialer(&redis.Options{DialTimeout: dialTimeout, TLSConfig: u.TLSConfig}))
+	rdb := redis.NewUniversalClient(u)
+	rdb.AddHook(leaveReplicas{c})
+	return rdb
 }
 
 // OpenEmbedded starts an in-process server and connects to it. It keeps nothing: when the Broker is closed, or the process
@@ -197,8 +201,11 @@ func (b *Broker) fault(op string, err error) error {
 	case strings.HasPrefix(msg, "NOAUTH"), strings.HasPrefix(msg, "WRONGPASS"), strings.Contains(msg, "AUTH"), strings.HasPrefix(msg, "NOPERM"):
 		return broker.ErrUnreachable.With("%s: %s refuses the credentials; check the user and the password of --redis", op, redact(b.opt.URL))
 	}
-	var ne net.Error
-	if errors.As(err, &ne) || isTransport(err) {
+	var answer redis.Error
+	switch refused := errors.As(err, &answer); {
+	case refused && passesBy(err):
+		return broker.ErrUnreachable.With("%s: %s takes no commands for now: %s", op, redact(b.opt.URL), msg)
+	case !refused && !errors.Is(err, redis.ErrClosed):
 		return broker.ErrUnreachable.With("%s: no answer from %s; is Redis running there?", op, redact(b.opt.URL))
 	}
 	return fmt.Errorf("%s: %w", op, err)

@@ -207,7 +207,7 @@ func (b *Broker) fillPeeked(ctx context.Context, prefix string, msgs []broker.Me
 	}
 	info := map[string]*epInfo{}
 	if len(handles) > 0 {
-		if info, err = b.endpointInfo(ctx, prefix, handles); err != nil {
+		if info, err = b.endpointInfo(ctx, prefix, handles, callTimeout); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package redisbroker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -63,7 +62,7 @@ func (r *reader) plainTurn(ctx context.Context, req broker.TurnRequest, settle [
 		rep, err = r.plainReply(counters, ahead.entries, free, settle)
 		if err == nil && ahead.lost {
 			rep.Again = true
-			err = r.b.rebuild(ctx, r.prefix)
+			r.makeGroup(ctx)
 		}
 		return rep, err == nil, err
 	}
@@ -100,6 +99,9 @@ func (r *reader) readAhead(ctx context.Context, args []any, count int) (a ahead,
 		}
 		return a, errRead
 	}
+	if err != nil && count > 0 && reading.Err() == nil {
+		return a, fmt.Errorf("%w: %v", errRead, err)
+	}
 	if err != nil || count == 0 {
 		return a, err
 	}
@@ -110,7 +112,7 @@ func (r *reader) readAhead(ctx context.Context, args []any, count int) (a ahead,
 	case strings.HasPrefix(refused, "NOGROUP"):
 		a.lost = true
 	case refused != "":
-		err = errors.New(refused)
+		err = answered(refused)
 	}
 	return a, err
 }

@@ -31,8 +31,14 @@ type reader struct {
 	// withState says whether the units of the reply being read carry state.
 	withState bool
 	bodies    []any // of the reply being read
-	plain     bool  // the next turn may be one of plainTurn
-	noPlain   bool  // no turn may, any more: something was read that the script plain cannot count
+	wantsEps  bool  // the next turn's reply is to carry endpoints
+	noGroup   error // why a group that was lost could not be made again yet
+	// returns are units that were handed out to this reader and not by it, because what belongs to them could not be looked up:
+	// unseen says why. The next turn gives them back.
+	returns []*broker.Unit
+	unseen  error
+	plain   bool // the next turn may be one of plainTurn
+	noPlain bool // no turn may, any more: something was read that the script plain cannot count
 }
 
 // held is a unit this reader has, with what settling it needs.
@@ -66,7 +72,7 @@ func (b *Broker) OpenReader(ctx context.Context, queue string, opt broker.Reader
 	}
 	for range maxCallTries {
 		v, err := b.run(ctx, "register", r.key, b.now(), r.name, opt.Lease.Milliseconds(), opt.Slots, limit)
-		if isTransport(err) { // the orphan, if there is one, holds nothing and expires
+		if infrastructure(err) { // the orphan, if there is one, holds nothing and expires
 			r.name = b.nextName()
 			continue
 		}
@@ -95,7 +101,7 @@ func (b *Broker) OpenReader(ctx context.Context, queue string, opt broker.Reader
 func (b *Broker) newReader(prefix, queue string, lease time.Duration) *reader {
 	r := &reader{
 		b: b, queue: queue, prefix: prefix, key: prefix + "meta", lease: lease, name: b.nextName(), held: map[uint64]*held{},
-		runs: map[string]int{},
+		runs: map[string]int{}, wantsEps: true,
 	}
 	if !b.cluster {
 		r.flags = "d"
@@ -120,14 +126,21 @@ func (r *reader) Turn(ctx context.Context, req broker.TurnRequest) (broker.TurnR
 	if r.isGone() {
 		return broker.TurnReply{}, broker.ErrReaderClosed
 	}
+	if err := r.mend(ctx); err != nil {
+		return broker.TurnReply{}, r.failed(err)
+	}
 	var final map[uint64]broker.SettleResult // what a lost reply had settled
-	pending := req.Settle
+	var wait patience
+	pending := r.withReturns(req.Settle)
 	for {
 		rep, err := r.once(ctx, req, pending)
 		if err == nil {
 			return mergeResults(req.Settle, final, rep), nil
 		}
-		if !isTransport(err) || ctx.Err() != nil && len(pending) == 0 {
+		if passesBy(err) && wait.more(ctx, r.lease) {
+			continue
+		}
+		if !maybeDone(err) || ctx.Err() != nil && len(pending) == 0 {
 			return broker.TurnReply{}, r.failed(err)
 		}
 		still, codes, err := r.resume(ctx, pending)
@@ -171,6 +184,7 @@ func unitOrder(settle []broker.Settlement) []int {
 
 func mergeResults(settle []broker.Settlement, final map[uint64]broker.SettleResult, rep broker.TurnReply) broker.TurnReply {
 	if len(final) == 0 {
+		rep.Results = rep.Results[:len(settle)] // not those of what the reader gave back by itself
 		return rep
 	}
 	for _, x := range rep.Results {

@@ -104,7 +104,7 @@ func (b *Broker) receiveOnce(ctx context.Context, prefix, path, group string, op
 	}
 	r := b.newReader(prefix, path, opt.Lock)
 	r.name = "p:" + rand.Text()
-	r.flags += "nf"
+	r.flags += "nfe"
 	free := make([]any, opt.Max)
 	for i := range free {
 		free[i] = i
@@ -114,10 +114,8 @@ func (b *Broker) receiveOnce(ctx context.Context, prefix, path, group string, op
 		group, opt.Conversation, r.callNumber(),
 	}
 	v, err := b.run(ctx, "turn", r.key, append(args, free...)...)
-	if isTransport(err) {
-		cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
-		defer cancel()
-		if _, rerr := b.repeat(cctx, "release", r.key, b.now(), r.name); rerr != nil {
+	if infrastructure(err) {
+		if rerr := r.giveUp(ctx); rerr != nil {
 			return nil, false, b.fault("receive from "+path, rerr)
 		}
 		return nil, true, ctx.Err()
@@ -130,7 +128,14 @@ func (b *Broker) receiveOnce(ctx context.Context, prefix, path, group string, op
 		return nil, false, broker.ErrUnknownEntity.With("%q is gone from Redis", path)
 	}
 	rep, err := r.parse(ctx, s, nil, nil)
-	if err != nil {
+	if err == nil {
+		err = r.mend(ctx)
+	}
+	if err == nil {
+		err = r.unseen
+	}
+	if err != nil { // nobody has seen what was handed out
+		_ = r.giveUp(ctx) // what fails here as well is for the lock's end
 		return nil, false, err
 	}
 	if rep.Off {

@@ -36,7 +36,7 @@ func (r *reader) resume(ctx context.Context, settle []broker.Settlement) (map[ui
 		if err == nil {
 			return r.resumed(next, ids, toStrings(v))
 		}
-		if !isTransport(err) || cctx.Err() != nil {
+		if !infrastructure(err) || cctx.Err() != nil {
 			return nil, nil, err
 		}
 		pauseFor(cctx, time.Duration(min(try, 10))*50*time.Millisecond)

@@ -80,7 +80,7 @@ func (b *Broker) waitingOf(ctx context.Context, prefix, handle string, limit int
 }
 
 func (b *Broker) fillRetained(ctx context.Context, prefix, handle string, rows []broker.RetainedMessage) {
-	info, err := b.endpointInfo(ctx, prefix, []string{handle})
+	info, err := b.endpointInfo(ctx, prefix, []string{handle}, callTimeout)
 	e := info[handle]
 	if err != nil || e == nil {
 		return

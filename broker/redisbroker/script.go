@@ -5,10 +5,7 @@ import (
 	"crypto/sha1"
 	"embed"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"regexp"
 	"slices"
 	"strings"
@@ -223,12 +220,12 @@ func (b *Broker) eval(ctx context.Context, verb, script, key string, args []any)
 
 // repeat calls an idempotent script until it answers, at most maxCallTries times.
 func (b *Broker) repeat(ctx context.Context, name, key string, args ...any) (any, error) {
-	for try := 1; ; try++ {
+	var p pauses
+	for {
 		v, err := b.run(ctx, name, key, args...)
-		if err == nil || !isTransport(err) || try == maxCallTries || ctx.Err() != nil {
+		if !infrastructure(err) || p.tries+1 == maxCallTries || !p.wait(ctx) {
 			return v, err
 		}
-		pauseFor(ctx, time.Duration(try)*50*time.Millisecond)
 	}
 }
 
@@ -239,17 +236,6 @@ func (b *Broker) repeatStrings(ctx context.Context, name, key string, args ...an
 		return nil, b.fault(name, err)
 	}
 	return toStrings(v), nil
-}
-
-// isTransport reports whether the outcome of a call is unknown: the connection failed, not the command.
-func isTransport(err error) bool {
-	if err == nil {
-		return false
-	}
-	var ne net.Error
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &ne) ||
-		errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "connection") || redis.HasErrorPrefix(err, "LOADING") ||
-		redis.HasErrorPrefix(err, "CLUSTERDOWN") || redis.HasErrorPrefix(err, "READONLY") || redis.HasErrorPrefix(err, "MASTERDOWN")
 }
 
 func pauseFor(ctx context.Context, d time.Duration) {

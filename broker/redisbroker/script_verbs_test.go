@@ -229,6 +229,11 @@ func printTurn(s string, bodies []any) []string {
 			out = append(out, printState(c)...)
 		}
 	}
+	if c.s != "" { // with flag e
+		for range c.int() {
+			out = append(out, "endpoint "+c.line())
+		}
+	}
 	if c.bad || c.s != "" {
 		out = append(out, fmt.Sprintf("and what cannot be read: %q of %q", c.s, s))
 	}

@@ -39,7 +39,7 @@ func (r *reader) turnArgs(ctx context.Context, req broker.TurnRequest, settle []
 	free, empty := openSlots(req, closed)
 	args := make([]any, 0, 22+len(free)+len(c.plain)+len(c.refs)+len(c.groups)+len(c.dc)+len(c.att)+len(c.sys)+len(c.effects)+len(c.others))
 	ngroups := len(c.groups) / 2
-	args = append(args, r.name, r.b.now(), r.lease.Milliseconds(), r.flags+c.flags(), max(1, req.Top), len(free), empty, win,
+	args = append(args, r.name, r.b.now(), r.lease.Milliseconds(), r.flags+c.flags()+r.wants(), max(1, req.Top), len(free), empty, win,
 		escape(r.b.ns), c.bytes, len(c.plain), len(c.refs), ngroups, len(c.dc), len(c.att), len(c.sys), len(c.hot), c.neffects,
 		c.nothers, "", "", r.callNumber())
 	args = append(args, free...)

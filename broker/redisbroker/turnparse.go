@@ -94,19 +94,21 @@ func (r *reader) text(v any) string {
 	return call + units
 }
 
-// parse turns the reply into results and units, and does what it asks for.
+// parse turns the reply into results and units. Nothing in it can fail what the reply says was done: units that it cannot
+// complete are given back by the next turn, and a lost group that cannot be made now is made before that.
 func (r *reader) parse(ctx context.Context, s string, settle []broker.Settlement, order []int) (broker.TurnReply, error) {
-	rep, rebuild, err := r.read(s, settle, order)
+	rep, lost, err := r.read(s, settle, order)
 	if err != nil {
 		return rep, err
 	}
-	if rebuild {
-		if err := r.b.rebuild(ctx, r.prefix); err != nil {
-			return rep, err
-		}
-		rep.Again = true
+	if lost {
+		r.makeGroup(ctx)
 	}
-	return rep, r.fillDialogs(ctx, rep.Units)
+	if r.unseen = r.fillDialogs(ctx, rep.Units); r.unseen != nil {
+		r.returns, rep.Units = rep.Units, nil
+	}
+	rep.Again = rep.Again || lost || r.unseen != nil
+	return rep, nil
 }
 
 // read reads the reply and notes the units as held. rebuild says that a lane has lost its group.
@@ -138,6 +140,9 @@ func (r *reader) read(s string, settle []broker.Settlement, order []int) (rep br
 	rep.Units = make([]*broker.Unit, 0, n)
 	for i := 0; i < n && !c.bad; i++ {
 		rep.Units = append(rep.Units, r.parseUnit(c))
+	}
+	if r.wantsEps && n > 0 {
+		r.wantsEps = r.readEndpoints(c)
 	}
 	if c.bad {
 		return rep, false, broker.ErrCorrupt.With("a turn's reply on queue %q", r.queue)
@@ -302,32 +307,4 @@ func (c *cursor) state() map[string][]byte {
 		st[k] = []byte(c.take(c.int()))
 	}
 	return st
-}
-
-// fillDialogs adds what the entries of dialog messages do not carry: services, contract, priority.
-func (r *reader) fillDialogs(ctx context.Context, units []*broker.Unit) error {
-	var handles []string
-	for _, u := range units {
-		for i := range u.Messages {
-			if h := u.Messages[i].Conversation; h != "" && strings.HasPrefix(u.Group, "g:") {
-				handles = append(handles, h)
-			}
-		}
-	}
-	if len(handles) == 0 {
-		return nil
-	}
-	info, err := r.b.endpointInfo(ctx, r.prefix, handles)
-	if err != nil {
-		return err
-	}
-	for _, u := range units {
-		for i := range u.Messages {
-			m := &u.Messages[i]
-			if e := info[m.Conversation]; e != nil {
-				m.Service, m.FarService, m.Contract, m.Priority = e.service, e.far, e.contract, e.priority()
-			}
-		}
-	}
-	return nil
 }

@@ -4,7 +4,7 @@
 --   queues happen on servers that are no cluster only.
 -- ARGV 1: reader  2: now in ms, '' for the server's  3: lease ms  4: flags: n register the reader, d direct writes, s fetch
 --   state, w leave the asleep mark alone, r stop after settling, f forget the reader when it holds nothing, l all refs are of
---   lane 5, o every group has one ref and stands alone in its vector  5: TOP
+--   lane 5, o every group has one ref and stands alone in its vector, e send what never changes of the endpoints  5: TOP
 --   6: number of free slots  7: of these, empty ones  8: record of units still held after this call  9: namespace
 --   10: bytes of committed bodies  11: plain refs committed  12: group refs committed  13: groups committed
 --   14: dc pairs  15: att fields to drop  16: handles of system messages committed  17: hot groups (no hand-over)
@@ -16,7 +16,7 @@
 -- RETURNS a list: lines about the call, lines of the units, then the bodies of the messages handed out, in order (each apart, since Lua
 --   hashes and copies a string once more for everything it is joined with). The lines: status (ON, OFF, NOGROUP when a lane lost its group), now, again, alone, ready, next due, 1 when the
 --   next call may be one of plain, 1 when units carry state, number of results, results (unit number and what it led to; a plain commit has none), numbers of sends,
---   number of units, units (emit in lib/take.lua); or FENCED, EXISTS, NOENT.
+--   number of units, units (emit in lib/take.lua), with flag e and units the endpoints (emit_endpoints); or FENCED, EXISTS, NOENT.
 -- T holds the steps of a turn: the embedded server allows a script 200 local names only.
 local T = {}
 local P = sub(KEYS[1], 1, -5)
@@ -317,12 +317,14 @@ local tokens = {}
 for i = 1, A.nfree do tokens[i] = ARGV[A.free + i - 1] end
 local H = hand_new(c, me, now, tonumber(ARGV[5]), tokens, tonumber(ARGV[7]), T.has('s'),
   '#' .. ARGV[22] .. '\n' .. ARGV[8])
+H.eps = T.has('e') and {}
 T.hand_over(H, receive)
 local again = false
 if receive then
   if ARGV[20] == '' then again = T.receive_any(H) else again = receive_group(H, ARGV[20], ARGV[21]) end
 end
 emit_kept(H)
+if H.eps and H.units > 0 then emit_endpoints(H) end
 if H.units > 0 then
   c.locked = c.locked + H.msgs
   c.ready = c.ready - H.msgs

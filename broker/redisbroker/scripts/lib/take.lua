@@ -51,6 +51,7 @@ local function emit(H, s, g, items)
     H.nb = H.nb + 1; H.bodies[H.nb] = m[3]
     if i > 1 then nw = nw + 1; w[nw] = ',' end
     nw = nw + 1; w[nw] = m[1]
+    if H.eps and byte(g, 1) == 103 then H.eps[#H.eps + 1] = m[2] end
   end
   w[nw + 1] = ' '; w[nw + 2] = g; w[nw + 3] = '\n'
   H.nw = nw + 3
@@ -63,6 +64,7 @@ end
 -- emit_one is emit for one message of a group that was never handed out before, in a shorter form: slot, group, ref, state, header.
 local function emit_one(H, s, g, ref, state, h, b)
   local out, no, w, nw = H.out, H.no, H.win, H.nw
+  if H.eps and byte(g, 1) == 103 then H.eps[#H.eps + 1] = h end
   out[no + 1] = s; out[no + 2] = g; out[no + 3] = ref; out[no + 4] = state or ''; out[no + 5] = h
   H.no = no + 5
   H.nb = H.nb + 1; H.bodies[H.nb] = b
@@ -71,6 +73,31 @@ local function emit_one(H, s, g, ref, state, h, b)
   if H.state then emit_state(H, g) end
   H.units = H.units + 1
   H.msgs = H.msgs + 1
+end
+
+-- emit_endpoints writes, behind all units, what never changes of the endpoints whose messages were handed out: their number, and
+-- a line handle ep for each.
+local function emit_endpoints(H)
+  local out, hs, seen = H.out, {}, {}
+  for _, h in ipairs(H.eps) do
+    local owner = sub(h, 1, find(h, '|', 1, true) - 1)
+    if not seen[owner] then
+      seen[owner] = true
+      hs[#hs + 1] = owner
+    end
+  end
+  local count, no = H.no + 1, H.no + 1
+  for i = 1, #hs, 4000 do
+    local v = call('HMGET', H.c.P .. 'ep', unpack(hs, i, math.min(i + 3999, #hs)))
+    for k = 1, #v do
+      if v[k] then
+        no = no + 1
+        out[no] = hs[i + k - 1] .. ' ' .. v[k]
+      end
+    end
+  end
+  out[count] = int(no - count)
+  H.no = no
 end
 
 -- keep holds a unit of a group back until the lanes were read: entries read in the same call may join it while its backlog is

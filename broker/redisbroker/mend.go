@@ -1,0 +1,49 @@
+package redisbroker
+
+import (
+	"context"
+	"slices"
+
+	"parley/broker"
+)
+
+// wants is the flag with which a turn asks for the endpoints of what it hands out.
+func (r *reader) wants() string {
+	if r.wantsEps {
+		return "e"
+	}
+	return ""
+}
+
+// makeGroup makes the group of a lane that lost it. Its failure is kept for the next turn: it says nothing about this one, which was
+// done.
+func (r *reader) makeGroup(ctx context.Context) { r.noGroup = r.b.rebuild(ctx, r.prefix) }
+
+// mend makes, before a turn, the group that could not be made after the last one.
+func (r *reader) mend(ctx context.Context) error {
+	if r.noGroup != nil {
+		r.makeGroup(ctx)
+	}
+	return r.noGroup
+}
+
+// withReturns adds to what the caller settles the units that r gives back by itself.
+func (r *reader) withReturns(settle []broker.Settlement) []broker.Settlement {
+	if len(r.returns) == 0 {
+		return settle
+	}
+	all := slices.Clone(settle)
+	for _, u := range r.returns {
+		all = append(all, broker.Settlement{Unit: u, Verdict: broker.VerdictRelease})
+	}
+	r.returns = nil
+	return all
+}
+
+// giveUp gives back, uncounted, what a reader holds of which nobody has seen anything, and forgets the reader.
+func (r *reader) giveUp(ctx context.Context) error {
+	return patiently(context.WithoutCancel(ctx), callTimeout, infrastructure, func(ctx context.Context) error {
+		_, err := r.b.run(ctx, "release", r.key, r.b.now(), r.name)
+		return err
+	})
+}

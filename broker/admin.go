@@ -31,10 +31,29 @@ type EventReader interface {
 
 // Auditor proves G5: it walks the keyspace and compares places with counters.
 type Auditor interface {
-	// Audit compares every queue (or only those named) and returns each difference it saw twice in a row while the queue
-	// stood still between its looks. No difference: nil.
-	Audit(ctx context.Context, queues ...string) ([]Difference, error)
+	// Audit compares every queue (or only those named), sub-queues included. It is safe beside running hosts: it reads in steps
+	// of bounded size and leaves bodies where they are; what it remembers is in proportion to what waits behind locks, not to
+	// what is stored. A namespace without queues is ErrUnknownEntity, as is a queue that does not exist.
+	Audit(ctx context.Context, queues ...string) (AuditReport, error)
+	// Repair audits likewise and mends what it finds, with an event for each queue that it changed, unless the queue changes
+	// meanwhile. Messages that are not there any more stay lost; what is there becomes deliverable, in its order, and counters
+	// are made to agree with it. Differences of the report are those that are left.
+	Repair(ctx context.Context, queues ...string) (AuditReport, error)
 }
+
+// AuditReport is what an audit found. Each queue has one of three outcomes: it is right, it has differences, or it could not be
+// compared because it changed during every look.
+type AuditReport struct {
+	Queues        int64        // looked at
+	Messages      int64        // found in the queues that could be compared, their sub-queues and transmission streams included
+	Conversations int64        // of these queues, open on one side at least
+	Differences   []Difference // each was seen twice while the queue stood still
+	Unsettled     []string     // paths of the entities that could not be compared
+	Repaired      []Difference // by Repair: what was found and mended
+}
+
+// Clean reports whether everything was compared and nothing is wrong.
+func (r AuditReport) Clean() bool { return len(r.Differences) == 0 && len(r.Unsettled) == 0 }
 
 // Difference is one thing audit found wrong.
 type Difference struct {

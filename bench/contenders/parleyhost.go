@@ -126,12 +126,12 @@ func (p *parley) holds(ctx context.Context, queue string, ready, locked int) err
 
 // audit fails when a message is in no place or in two, or a counter is wrong.
 func (p *parley) audit(ctx context.Context) error {
-	differences, err := p.broker.Audit(ctx)
+	rep, err := p.broker.Audit(ctx)
 	if err != nil {
 		return err
 	}
-	if len(differences) > 0 {
-		return fmt.Errorf("audit found %d differences, the first: %+v", len(differences), differences[0])
+	if !rep.Clean() {
+		return fmt.Errorf("audit found %d differences: %+v; not settled: %v", len(rep.Differences), rep.Differences, rep.Unsettled)
 	}
 	return nil
 }

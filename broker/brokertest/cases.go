@@ -64,7 +64,7 @@ func (w *worker) commitOne(id string) {
 func (s *stage) auditOne(queue string) {
 	s.t.Helper()
 	diffs, err := s.h.Broker.Audit(s.ctx, queue)
-	if err != nil || len(diffs) > 0 {
+	if err != nil || !diffs.Clean() {
 		s.t.Fatalf("audit of %s: %v, %+v", queue, err, diffs)
 	}
 }

@@ -197,7 +197,7 @@ func nothingLost(s *stage) {
 func (s *stage) audit() {
 	s.t.Helper()
 	diffs, err := s.h.Broker.Audit(s.ctx)
-	if err != nil || len(diffs) > 0 {
+	if err != nil || !diffs.Clean() {
 		s.t.Fatalf("audit: %v, %+v", err, diffs)
 	}
 	for _, q := range []string{plainQueue, workQueue, homeQueue, sinkQueue} {

@@ -3,248 +3,243 @@ package redisbroker
 import (
 	"context"
 	"fmt"
-	"sort"
+	"hash/fnv"
+	"slices"
 	"strings"
+	"time"
 
 	"parley/broker"
 )
 
-// auditTries is how often a queue that moves is looked at before audit gives up on it.
-const auditTries = 5
+const (
+	// auditLooks is how often a queue that moves is looked at before audit says that it could not be compared.
+	auditLooks = 5
+	// auditPause is how long audit waits before it looks again at a queue that moved; it doubles each time.
+	auditPause = 20 * time.Millisecond
+	// repairRounds bounds how often a queue is repaired and looked at again: one repair may uncover the next.
+	repairRounds = 20
+)
 
-// Audit implements broker.Auditor. A queue is read under its change counter; a difference counts only when it is seen twice
-// while the counter stood still.
-func (b *Broker) Audit(ctx context.Context, queues ...string) ([]broker.Difference, error) {
+// Audit implements broker.Auditor. A queue is read under its change counter, in steps of bounded size; a difference counts only when
+// it is seen twice while the counter stood still.
+func (b *Broker) Audit(ctx context.Context, queues ...string) (broker.AuditReport, error) {
+	return b.auditAll(ctx, queues, false)
+}
+
+// Repair implements broker.Auditor.
+func (b *Broker) Repair(ctx context.Context, queues ...string) (broker.AuditReport, error) {
+	return b.auditAll(ctx, queues, true)
+}
+
+func (b *Broker) auditAll(ctx context.Context, queues []string, repair bool) (broker.AuditReport, error) {
+	a := &auditor{b: b, conversations: map[uint64]struct{}{}}
+	prefix := "{" + b.ns + "/"
+	if len(queues) == 1 {
+		prefix = b.prefix(queues[0])
+	}
 	if len(queues) == 0 {
 		var err error
 		if queues, err = b.Queues(ctx); err != nil {
-			return nil, err
+			return a.rep, err
+		}
+		if len(queues) == 0 {
+			return a.rep, broker.ErrUnknownEntity.With("namespace %q has no entities: nothing can be compared; check --namespace, or apply a file first", b.ns)
 		}
 	}
-	var out []broker.Difference
 	for _, q := range queues {
 		if _, err := b.queueEntry(ctx, q); err != nil {
-			return out, err
-		}
-		d, err := b.auditQueue(ctx, q)
-		if err != nil {
-			return out, err
-		}
-		out = append(out, d...)
-	}
-	return out, nil
-}
-
-func (b *Broker) auditQueue(ctx context.Context, queue string) ([]broker.Difference, error) {
-	var before []broker.Difference
-	for range auditTries {
-		now, moved, err := b.auditOnce(ctx, queue)
-		if err != nil {
-			return nil, err
-		}
-		if len(now) == 0 {
-			return nil, nil
-		}
-		if !moved {
-			if same := sameDifferences(before, now); len(same) > 0 {
-				return same, nil
-			}
-			before = now
+			return a.rep, err
 		}
 	}
-	return nil, nil
-}
-
-// auditOnce looks once and says whether the queue moved meanwhile.
-func (b *Broker) auditOnce(ctx context.Context, queue string) ([]broker.Difference, bool, error) {
-	p := b.prefix(queue)
-	r, err := b.readRaw(ctx, p)
-	if err != nil {
-		return nil, false, err
+	var err error
+	if a.names, err = b.scanNames(ctx, prefix); err != nil {
+		return a.rep, err
 	}
-	s, err := b.snapshotOf(queue, r)
-	if err != nil {
-		return nil, false, err
-	}
-	chg, err := b.rdb.HGet(ctx, p+"meta", "chg").Result()
-	if err != nil && !isNil(err) {
-		return nil, false, b.fault("audit", err)
-	}
-	return checkSnapshot(&s, r), chg != r.meta["chg"], nil
-}
-
-func sameDifferences(a, b []broker.Difference) []broker.Difference {
-	var out []broker.Difference
-	for _, x := range b {
-		for _, y := range a {
-			if x == y {
-				out = append(out, x)
-			}
+	for _, q := range queues {
+		if err := a.queue(ctx, q, repair); err != nil {
+			return a.rep, err
 		}
 	}
-	return out
+	a.rep.Conversations = int64(len(a.conversations))
+	return a.rep, nil
 }
 
-// checkSnapshot checks invariants 1 to 3 of the protocol and every counter.
-func checkSnapshot(s *broker.Snapshot, r *raw) []broker.Difference {
-	a := &auditing{queue: s.Queue}
-	a.places(s)
-	a.counters(s, r)
-	a.locks(s, r)
-	a.parked(s, r)
-	return a.out
+// auditor is one audit of some queues.
+type auditor struct {
+	b             *Broker
+	names         map[string]*keyNames
+	rep           broker.AuditReport
+	conversations map[uint64]struct{} // hashes of what both sides of a conversation have in common
 }
 
-type auditing struct {
-	queue string
-	out   []broker.Difference
-}
-
-func (a *auditing) report(rule string, want, got any) {
-	a.out = append(a.out, broker.Difference{Queue: a.queue, Rule: rule, Want: fmt.Sprint(want), Got: fmt.Sprint(got)})
-}
-
-// places: every accepted message is in exactly one place (G5).
-func (a *auditing) places(s *broker.Snapshot) {
-	seen := map[string]broker.Place{}
-	for i := range s.Messages {
-		m := &s.Messages[i]
-		switch m.Place {
-		case broker.PlaceDead, broker.PlaceTransit, broker.PlaceTransDead:
-			continue
-		case broker.PlaceAstray:
-			a.report(fmt.Sprintf("message %s is where it can be delivered or has been consumed", m.Ref), "a place", "astray, pending for "+m.Holder)
-		case broker.PlaceHeld:
-			if _, ok := s.Readers[m.Holder]; !ok {
-				a.report(fmt.Sprintf("message %s is held by a registered reader", m.Ref), "a reader", m.Holder)
-			}
-		}
-		if p, twice := seen[m.Ref]; twice {
-			a.report(fmt.Sprintf("message %s is in one place", m.Ref), p, m.Place)
-		}
-		seen[m.Ref] = m.Place
-	}
-}
-
-func (a *auditing) counters(s *broker.Snapshot, r *raw) {
-	var c broker.Counts
-	for i := range s.Messages {
-		m := &s.Messages[i]
-		if m.Ended {
-			continue
-		}
-		switch m.Place {
-		case broker.PlaceUnread, broker.PlaceBacklog, broker.PlaceBack:
-			c.Ready++
-		case broker.PlaceHeld:
-			c.Locked++
-		case broker.PlaceRetry:
-			c.Retrying++
-		case broker.PlaceScheduled:
-			c.Scheduled++
-		case broker.PlaceDead:
-			c.DeadLetter++
-		case broker.PlaceTransDead:
-			c.TransferDeadLetter++
-		case broker.PlaceTransit:
-			c.Transmission++
-		}
-	}
-	for _, x := range []struct {
-		name      string
-		want, got int64
-	}{
-		{"ready", c.Ready, s.Counts.Ready},
-		{"locked", c.Locked, s.Counts.Locked},
-		{"retrying", c.Retrying, s.Counts.Retrying},
-		{"scheduled", c.Scheduled, s.Counts.Scheduled},
-		{"dead_letter", c.DeadLetter, s.Counts.DeadLetter},
-		{"transfer_dead_letter", c.TransferDeadLetter, s.Counts.TransferDeadLetter},
-		{"transmission", c.Transmission, s.Counts.Transmission},
-		{"retained", r.retained, s.Counts.Retained},
+// queue audits a queue and its sub-queues.
+func (a *auditor) queue(ctx context.Context, queue string, repair bool) error {
+	a.rep.Queues++
+	p := a.b.prefix(queue)
+	for _, e := range []struct{ path, prefix string }{
+		{queue, p},
+		{broker.FormatDeadLetterPath(queue), p + "d:"},
+		{broker.FormatTransferDeadLetterPath(queue), p + "t:"},
 	} {
-		if x.want != x.got {
-			a.report("counter "+x.name+" equals the messages in that place", x.want, x.got)
+		rounds := 1
+		if repair {
+			rounds = repairRounds
 		}
+		if err := a.entity(ctx, e.path, e.prefix, rounds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entity looks at one entity until it is known to be right, wrong or restless, and repairs it in all rounds but the last.
+func (a *auditor) entity(ctx context.Context, path, prefix string, rounds int) error {
+	for round := 1; ; round++ {
+		l, settled, err := a.settle(ctx, path, prefix)
+		if err != nil {
+			return err
+		}
+		if !settled || len(l.found) == 0 || round >= rounds {
+			a.count(path, l, settled)
+			return nil
+		}
+		n, err := a.b.repair(ctx, prefix, l)
+		if err != nil {
+			return err
+		}
+		if n == 0 { // nothing of it can be mended by itself
+			a.count(path, l, settled)
+			return nil
+		}
+		if n > 0 {
+			for _, f := range l.found {
+				a.rep.Repaired = append(a.rep.Repaired, f.Difference)
+			}
+		}
+		a.names = nil // what was repaired has other keys now
 	}
 }
 
-// locks: invariants 2 and 3.
-func (a *auditing) locks(s *broker.Snapshot, r *raw) {
-	ready := map[string]bool{}
-	for _, g := range s.Ready {
-		ready[g] = true
+// count adds the last look at an entity to the report.
+func (a *auditor) count(path string, l *look, settled bool) {
+	if !settled {
+		a.rep.Unsettled = append(a.rep.Unsettled, path)
+		return
 	}
-	held := map[string]int{}
-	for i := range s.Messages {
-		if m := &s.Messages[i]; m.Place == broker.PlaceHeld && m.LockName != "" {
-			held[m.LockName]++
+	a.rep.Messages += l.messages
+	for h := range l.r.cv {
+		if len(h) < 16 {
+			continue
 		}
+		f := fnv.New64a()
+		_, _ = f.Write([]byte(h[9:14] + h[15:])) // without the queue's number and the digit of its side
+		a.conversations[f.Sum64()] = struct{}{}
 	}
-	names := make([]string, 0, len(r.lock))
-	for g := range r.lock {
-		names = append(names, g)
+	for _, f := range l.found {
+		a.rep.Differences = append(a.rep.Differences, f.Difference)
 	}
-	sort.Strings(names)
-	for _, g := range names {
-		l, n := parseLock(r.lock[g])
-		if int(n) != len(r.lists[g]) {
-			a.report("lock of "+g+" counts its backlog", len(r.lists[g]), n)
+}
+
+// settle looks at an entity until two looks agree, or one finds it right.
+func (a *auditor) settle(ctx context.Context, path, prefix string) (last *look, settled bool, err error) {
+	var before []finding
+	pause := auditPause
+	for i := range auditLooks {
+		names := a.names
+		if i > 0 || names == nil {
+			if names, err = a.b.scanNames(ctx, prefix); err != nil {
+				return nil, false, err
+			}
 		}
-		_, parked := s.Retry[g]
+		l, err := a.b.look(ctx, path, prefix, names[prefix])
+		if err != nil {
+			return nil, false, err
+		}
 		switch {
-		case l.Holder != "":
-			if _, ok := s.Readers[l.Holder]; !ok {
-				a.report("lock of "+g+" is held by a registered reader", "a reader", l.Holder)
-			}
-			if held[g] == 0 {
-				a.report("the holder of "+g+" has a message of it", "1 or more", 0)
-			}
-		case l.Dead:
-			if parked || ready[g] {
-				a.report("group "+g+" is held up by a dead letter, so it neither rests nor is ready", false, true)
-			}
-		case l.Parked != parked:
-			a.report("group "+g+" is parked if and only if its pause runs", parked, l.Parked)
-		case !l.Parked && !ready[g]:
-			a.report("group "+g+" has a backlog and is free, so it is ready", "ready", strings.TrimSpace(r.lock[g]))
+		case l.moved:
+			pauseFor(ctx, pause)
+			pause *= 2
+			continue
+		case len(l.found) == 0:
+			return l, true, nil
 		}
-		delete(ready, g)
-	}
-	for g := range ready {
-		a.report("ready group "+g+" has a backlog", "a lock", "none")
-	}
-	for g, list := range r.lists {
-		if _, ok := r.lock[g]; !ok && len(list) > 0 {
-			a.report("a backlog has a lock", g, "none")
+		if same := sameFindings(before, l.found); len(same) > 0 {
+			l.found = same
+			return l, true, nil
 		}
+		before = l.found
 	}
+	return nil, false, ctx.Err()
 }
 
-// parked: a group is held up exactly while dead letters of it say so, and these are there.
-func (a *auditing) parked(s *broker.Snapshot, r *raw) {
-	dead := map[int64]bool{}
-	for i := range s.Messages {
-		if m := &s.Messages[i]; m.Place == broker.PlaceDead {
-			dead[m.SequenceNumber] = true
-		}
+func sameFindings(a, b []finding) []finding {
+	return slices.DeleteFunc(slices.Clone(b), func(x finding) bool {
+		return !slices.ContainsFunc(a, func(y finding) bool { return x.Difference == y.Difference })
+	})
+}
+
+// look is one look at an entity.
+type look struct {
+	r        *raw
+	chg      string // the change counter while it was looked at
+	moved    bool   // it changed meanwhile: what was seen says nothing
+	messages int64
+	found    []finding
+}
+
+// look reads an entity once and says what is wrong there.
+func (b *Broker) look(ctx context.Context, path, prefix string, names *keyNames) (*look, error) {
+	r, err := b.readRaw(ctx, prefix, names)
+	if err != nil {
+		return nil, err
 	}
-	for g, numbers := range s.Parked {
-		if !s.Locks[g].Dead {
-			a.report("group "+g+" is held up, and its lock says so", "!", r.lock[g])
-		}
-		for _, n := range numbers {
-			if !dead[n] {
-				a.report("what holds up "+g+" is a dead letter", n, "none")
-			}
-		}
+	l := &look{r: r, chg: r.meta["chg"]}
+	c := newCheck(path, r)
+	if len(r.meta) == 0 {
+		c.report("a queue of the directory is stored", "its keys", "none")
+		l.found = c.out
+		return l, nil
 	}
-	for g, l := range s.Locks {
-		if _, ok := s.Parked[g]; l.Dead && !ok {
-			a.report("a dead letter holds up "+g, "one or more", "none")
-		}
+	p := b.newPlacer(r, c.row)
+	p.moved = func(chg string) bool {
+		l.moved = l.moved || chg != l.chg
+		return l.moved
 	}
-	if n := num(r.meta["parked"]); n != int64(len(s.Parked)) {
-		a.report("counter parked equals the groups that are held up", len(s.Parked), n)
+	if err := p.walk(ctx); err != nil {
+		return nil, err
 	}
+	if err := b.lookAround(ctx, c); err != nil {
+		return nil, err
+	}
+	chg, err := b.rdb.HGet(ctx, prefix+"meta", "chg").Result()
+	if err != nil && !isNil(err) {
+		return nil, b.fault("audit", err)
+	}
+	if l.moved = l.moved || chg != l.chg; !l.moved {
+		l.found, l.messages = c.end(p), c.messages
+	}
+	return l, nil
+}
+
+// repair mends what a look found, unless the entity changed since, and returns how much it did; -1 when it changed.
+func (b *Broker) repair(ctx context.Context, prefix string, l *look) (int, error) {
+	fixes := fixesOf(l.found)
+	if len(fixes) == 0 {
+		return 0, nil
+	}
+	args := []any{b.now(), l.chg, len(fixes)}
+	for _, f := range fixes {
+		args = append(args, f.kind, f.a, f.b)
+	}
+	a, err := b.repeatStrings(ctx, "repair", prefix+"meta", args...)
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case len(a) == 1 && (a[0] == "MOVED" || a[0] == "NOENT"):
+		return -1, nil
+	case len(a) == 2 && a[0] == "REPAIRED":
+		return int(num(a[1])), nil
+	}
+	return 0, fmt.Errorf("repair of %s: unexpected answer %q", b.queueOf(prefix), strings.Join(a, " "))
 }

@@ -54,7 +54,10 @@ func clean(t *testing.T, b *redisbroker.Broker) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, x := range d {
+	if len(d.Unsettled) > 0 {
+		t.Errorf("audit: not settled: %v", d.Unsettled)
+	}
+	for _, x := range d.Differences {
 		t.Errorf("audit: %s: %s: want %s, got %s", x.Queue, x.Rule, x.Want, x.Got)
 	}
 }

@@ -125,8 +125,12 @@ func (b *Broker) peekEntries(ctx context.Context, prefix, lane string, x []redis
 }
 
 func (b *Broker) decodeLane(lane string, x redis.XMessage) broker.Message {
-	id := x.ID
 	head, body := entryFields(x.Values)
+	return b.decodeIn(lane, x.ID, head, body)
+}
+
+// decodeIn decodes an entry of a lane.
+func (b *Broker) decodeIn(lane, id, head string, body []byte) broker.Message {
 	m, _ := b.decode(id, head, body)
 	switch {
 	case lane == "sys" && m.Kind == broker.KindDialogTimer:

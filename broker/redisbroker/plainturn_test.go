@@ -79,7 +79,7 @@ func (l *lab) turn(t *testing.T, r *reader, units []*broker.Unit) (ids []string,
 // clean wants an audit that finds nothing.
 func (l *lab) clean(t *testing.T) {
 	t.Helper()
-	if d, err := l.b.Audit(t.Context(), "q"); err != nil || len(d) > 0 {
+	if d, err := l.b.Audit(t.Context(), "q"); err != nil || !d.Clean() {
 		t.Fatalf("audit: %v, %v", d, err)
 	}
 }

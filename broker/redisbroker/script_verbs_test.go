@@ -15,6 +15,7 @@ import (
 //	turn QUEUE READER …      the script turn, see turnWords; turns are printed unit by unit
 //	plain QUEUE READER …     XREADGROUP and the script plain in one transaction, or without its XREADGROUP when alone is said; see plainly
 //	work QUEUE FLAGS PRODUCER COUNTER, with "+ effect UNIT KIND …"
+//	chunk QUEUE STREAM FROM MOST BYTES
 //	SCRIPT QUEUE ARGV…       any other script; the clock is put in front
 //
 // A QUEUE is q, q/d (its dead-letter queue) or q/t (its transfer dead-letter queue).
@@ -36,6 +37,8 @@ func (p *play) do(w, more []string) ([]string, error) {
 		effects, n := p.effects(more)
 		args := append([]any{p.b.now(), w[2], p.b.ns, w[3], w[4], n}, effects...)
 		return p.call("work", w[1], args)
+	case "chunk": // it takes no clock
+		return p.call("chunk", w[1], anys(w[2:]))
 	}
 	return p.call(w[0], w[1], append([]any{p.b.now()}, anys(w[2:])...))
 }

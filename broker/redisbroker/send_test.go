@@ -10,26 +10,18 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"parley/broker"
-	"parley/internal/redistest"
 )
 
 // eachServer opens a broker with a queue q on the real server and on the embedded one.
 func eachServer(t *testing.T, fault func(script string) Fault, f func(t *testing.T, b *Broker)) {
-	for name, url := range map[string]string{"real": redistest.Shared(t).URL(), "embedded": redistest.StartEmbedded(t).URL()} {
-		t.Run(name, func(t *testing.T) {
-			b, err := Open(t.Context(), Options{URL: url, Namespace: redistest.Namespace(t)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = b.Close() })
-			b.rdb.AddHook(&wire{choose: fault, scripts: b.scripts})
-			defs := broker.Definitions{Queues: []broker.QueueSettings{broker.DefaultQueue("q", false)}}
-			if _, err := b.Apply(t.Context(), defs, false); err != nil {
-				t.Fatal(err)
-			}
-			f(t, b)
-		})
-	}
+	onBothServers(t, func(t *testing.T, b *Broker) {
+		b.rdb.AddHook(&wire{choose: fault, scripts: b.scripts})
+		defs := broker.Definitions{Queues: []broker.QueueSettings{broker.DefaultQueue("q", false)}}
+		if _, err := b.Apply(t.Context(), defs, false); err != nil {
+			t.Fatal(err)
+		}
+		f(t, b)
+	})
 }
 
 // everyThirdAppend lets every third append call through and loses the reply, or the call, of the others.

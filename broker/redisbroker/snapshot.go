@@ -3,8 +3,7 @@ package redisbroker
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,20 +14,18 @@ import (
 	"parley/broker"
 )
 
-// raw is everything of one queue as it is stored; snapshot and audit read it.
+// raw is what is stored of one entity, a queue or a sub-queue, but for its entries; snapshot and audit read it.
 type raw struct {
+	prefix             string
 	meta, dmeta, tmeta map[string]string
-	lanes              map[string][]redis.XMessage  // lane → entries, oldest first
-	pending            map[string]map[string]string // lane → id → consumer name
-	unreadAfter        map[string]string            // lane → last delivered id
 	lock, cv, att, win map[string]string
 	txd                map[string]string // handle → last transmission entry that is dropped
-	dc, pk             map[string]string
+	pk                 map[string]string
 	ready, retry, rd   []redis.Z
 	bp, tm, sch        []redis.Z
 	lists              map[string][]string // lock name → refs, in receive order
-	dead, transDead    []redis.XMessage
-	transit            map[string][]redis.XMessage
+	held               map[string][]string // reader → what it holds of lane 5, oldest first; filled while the entries are looked at
+	transit            []string            // names of transmission streams, sorted
 	retained           int64
 	now                int64
 }
@@ -38,14 +35,19 @@ func (b *Broker) Snapshot(ctx context.Context, queue string) (broker.Snapshot, e
 	if _, err := b.queueEntry(ctx, queue); err != nil {
 		return broker.Snapshot{}, err
 	}
-	r, err := b.readRaw(ctx, b.prefix(queue))
+	p := b.prefix(queue)
+	names, err := b.scanNames(ctx, p)
 	if err != nil {
 		return broker.Snapshot{}, err
 	}
-	return b.snapshotOf(queue, r)
+	r, err := b.readRaw(ctx, p, names[p])
+	if err != nil {
+		return broker.Snapshot{}, err
+	}
+	return b.snapshotOf(ctx, queue, r)
 }
 
-func (b *Broker) snapshotOf(queue string, r *raw) (broker.Snapshot, error) {
+func (b *Broker) snapshotOf(ctx context.Context, queue string, r *raw) (broker.Snapshot, error) {
 	s := broker.Snapshot{
 		Queue: queue, Status: broker.QueueStatus(r.meta["status"]), Now: msTime(strconv.FormatInt(r.now, 10)), Asleep: r.meta["asleep"] == "1",
 		Conversations: map[string]string{}, Locks: map[string]broker.Lock{}, Retry: zTimes(r.retry), Timers: zTimes(r.tm),
@@ -71,12 +73,49 @@ func (b *Broker) snapshotOf(queue string, r *raw) (broker.Snapshot, error) {
 	for _, z := range r.ready {
 		s.Ready = append(s.Ready, z.Member.(string))
 	}
+	rows := snapshotRows{}
+	if err := b.place(ctx, r, rows.add); err != nil {
+		return s, err
+	}
+	for _, sub := range []struct {
+		of    string
+		place broker.Place
+	}{{"d:", broker.PlaceDead}, {"t:", broker.PlaceTransDead}} {
+		if err := b.subRows(ctx, r.prefix+sub.of, sub.place, rows.add); err != nil {
+			return s, err
+		}
+	}
+	s.Messages = rows.sorted()
 	for _, z := range r.rd {
 		name := z.Member.(string)
-		s.Readers[name] = broker.ReaderSnapshot{LeaseEnd: msTime(strconv.FormatInt(int64(z.Score), 10)), Units: parseWin(r.win[name], r.held("5", name))}
+		s.Readers[name] = broker.ReaderSnapshot{LeaseEnd: msTime(strconv.FormatInt(int64(z.Score), 10)), Units: parseWin(r.win[name], r.held[name])}
 	}
-	p := &placer{b: b, r: r, s: &s, inList: map[string]string{}, inBP: map[string]bool{}}
-	return s, p.place()
+	return s, nil
+}
+
+// snapshotRows collects rows, and puts those of one place in the order in which it gives them out.
+type snapshotRows struct {
+	list []placedRow
+}
+
+type placedRow struct {
+	m  broker.StoredMessage
+	at rowOrder
+}
+
+func (s *snapshotRows) add(m *broker.StoredMessage, at rowOrder) {
+	s.list = append(s.list, placedRow{*m, at})
+}
+
+func (s *snapshotRows) sorted() []broker.StoredMessage {
+	slices.SortStableFunc(s.list, func(a, b placedRow) int {
+		return cmp.Or(cmp.Compare(a.at.class, b.at.class), cmp.Compare(a.at.name, b.at.name), cmp.Compare(a.at.pos, b.at.pos))
+	})
+	out := make([]broker.StoredMessage, len(s.list))
+	for i := range s.list {
+		out[i] = s.list[i].m
+	}
+	return out
 }
 
 func zTimes(zs []redis.Z) map[string]time.Time {
@@ -99,18 +138,6 @@ func parseLock(v string) (broker.Lock, int64) {
 	}
 	name, n, more := strings.Cut(v, "+")
 	return broker.Lock{Holder: name, More: more}, num(n)
-}
-
-// held returns what a consumer name holds in a lane, oldest first.
-func (r *raw) held(lane, name string) []string {
-	var ids []string
-	for id, by := range r.pending[lane] {
-		if by == name {
-			ids = append(ids, id)
-		}
-	}
-	slices.SortFunc(ids, func(a, b string) int { return cmp.Compare(refSeq(a), refSeq(b)) })
-	return ids
 }
 
 // parseWin reads the record of a reader that holds the entries held in lane 5: a line for each unit, or one that begins with
@@ -144,129 +171,127 @@ func parseWin(v string, held []string) []broker.UnitSnapshot {
 	return out
 }
 
-// readRaw reads everything of one queue.
-func (b *Broker) readRaw(ctx context.Context, p string) (*raw, error) {
-	r := &raw{lanes: map[string][]redis.XMessage{}, pending: map[string]map[string]string{}, unreadAfter: map[string]string{}, lists: map[string][]string{}, transit: map[string][]redis.XMessage{}}
-	maps := map[string]*map[string]string{"meta": &r.meta, "d:meta": &r.dmeta, "t:meta": &r.tmeta, "lock": &r.lock, "cv": &r.cv, "att": &r.att, "win": &r.win, "txd": &r.txd, "dc": &r.dc, "pk": &r.pk}
-	for k, dst := range maps {
-		v, err := b.rdb.HGetAll(ctx, p+k).Result()
-		if err != nil {
-			return nil, b.fault("read "+k, err)
-		}
-		*dst = v
+// readRaw reads what is stored of one entity but for its entries, in steps that hold nothing up. meta comes first: its change
+// counter says later whether the entity moved meanwhile.
+func (b *Broker) readRaw(ctx context.Context, p string, names *keyNames) (*raw, error) {
+	r := &raw{prefix: p, lists: map[string][]string{}, held: map[string][]string{}}
+	var err error
+	if r.meta, err = b.rdb.HGetAll(ctx, p+"meta").Result(); err != nil {
+		return nil, b.fault("read meta", err)
 	}
-	zsets := map[string]*[]redis.Z{"ready": &r.ready, "retry": &r.retry, "rd": &r.rd, "bp": &r.bp, "tm": &r.tm, "sch": &r.sch}
-	for k, dst := range zsets {
-		v, err := b.rdb.ZRangeWithScores(ctx, p+k, 0, -1).Result()
-		if err != nil {
-			return nil, b.fault("read "+k, err)
+	for _, h := range []struct {
+		key string
+		to  *map[string]string
+	}{
+		{"d:meta", &r.dmeta}, {"t:meta", &r.tmeta}, {"lock", &r.lock}, {"cv", &r.cv}, {"att", &r.att}, {"win", &r.win}, {"txd", &r.txd}, {"pk", &r.pk},
+	} {
+		if *h.to, err = b.hashOf(ctx, p+h.key); err != nil {
+			return nil, err
 		}
-		*dst = v
 	}
-	if b.opt.Now != nil && b.opt.Now() != 0 {
-		r.now = b.opt.Now()
-	} else {
-		t, err := b.rdb.Time(ctx).Result()
-		if err != nil {
-			return nil, b.fault("read the clock", err)
+	for _, z := range []struct {
+		key string
+		to  *[]redis.Z
+	}{{"ready", &r.ready}, {"retry", &r.retry}, {"rd", &r.rd}, {"bp", &r.bp}, {"tm", &r.tm}, {"sch", &r.sch}} {
+		if *z.to, err = b.sortedSet(ctx, p+z.key); err != nil {
+			return nil, err
 		}
-		r.now = t.UnixMilli()
 	}
-	return r, errors.Join(b.readLanes(ctx, p, r), b.readLists(ctx, p, r), b.readRest(ctx, p, r))
+	if r.now, err = b.serverTime(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.readLists(ctx, r, names); err != nil || names == nil {
+		return r, err
+	}
+	r.transit = slices.Sorted(maps.Keys(names.transit))
+	r.retained, err = b.countRetained(ctx, p, names.retained)
+	return r, err
 }
 
-func (b *Broker) readLanes(ctx context.Context, p string, r *raw) error {
-	_, parked := r.meta["parked"]
-	for _, lane := range lanesOf(r.meta["lanes"], parked) {
-		key := p + "s:" + lane
-		x, err := b.rdb.XRange(ctx, key, "-", "+").Result()
-		if err != nil {
-			return b.fault("read lane "+lane, err)
-		}
-		r.lanes[lane] = x
-		r.pending[lane] = map[string]string{}
-		for start := "-"; ; {
-			e, err := b.rdb.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: key, Group: "w", Start: start, End: "+", Count: 1000}).Result()
-			if err != nil && !strings.Contains(err.Error(), "NOGROUP") {
-				return b.fault("read pending of lane "+lane, err)
+func (b *Broker) serverTime(ctx context.Context) (int64, error) {
+	if b.opt.Now != nil && b.opt.Now() != 0 {
+		return b.opt.Now(), nil
+	}
+	t, err := b.rdb.Time(ctx).Result()
+	if err != nil {
+		return 0, b.fault("read the clock", err)
+	}
+	return t.UnixMilli(), nil
+}
+
+// readLists reads the backlogs of groups with a lock, and those of names, which may have none.
+func (b *Broker) readLists(ctx context.Context, r *raw, names *keyNames) error {
+	groups := map[string]bool{}
+	for g := range r.lock {
+		groups[g] = true
+	}
+	if names != nil {
+		maps.Copy(groups, names.groups)
+	}
+	for g := range groups {
+		for _, l := range []string{"t", "e", "s"} {
+			v, err := b.listOf(ctx, r.prefix+"b:"+g+":"+l)
+			if err != nil {
+				return err
 			}
-			for _, x := range e {
-				r.pending[lane][x.ID] = x.Consumer
-			}
-			if len(e) < 1000 {
-				break
-			}
-			start = nextID(e[len(e)-1].ID)
-		}
-		g, err := b.rdb.XInfoGroups(ctx, key).Result()
-		if err == nil && len(g) > 0 {
-			r.unreadAfter[lane] = g[0].LastDeliveredID
+			r.lists[g] = append(r.lists[g], v...)
 		}
 	}
 	return nil
 }
 
-// nextID returns the smallest stream id after id (exclusive ranges of XPENDING are not known to every server).
-func nextID(id string) string {
-	ms, seq, _ := strings.Cut(id, "-")
-	return fmt.Sprintf("%s-%d", ms, num(seq)+1)
+func (b *Broker) countRetained(ctx context.Context, p string, handles []string) (n int64, err error) {
+	for some := range slices.Chunk(handles, lookFields) {
+		counts := make([]*redis.IntCmd, len(some))
+		_, err := b.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for i, h := range some {
+				counts[i] = pipe.XLen(ctx, p+"rt:"+h)
+			}
+			return nil
+		})
+		if err != nil {
+			return n, b.fault("read retained messages", err)
+		}
+		for _, c := range counts {
+			n += c.Val()
+		}
+	}
+	return n, nil
 }
 
-func (b *Broker) readLists(ctx context.Context, p string, r *raw) error {
-	for g := range r.lock {
-		for _, l := range []string{"t", "e", "s"} {
-			v, err := b.rdb.LRange(ctx, p+"b:"+g+":"+l, 0, -1).Result()
-			if err != nil {
-				return b.fault("read the backlog of "+g, err)
-			}
-			r.lists[g] = append(r.lists[g], v...)
-		}
-	}
-	return b.eachKey(ctx, p+"b:", func(keys []string) error {
-		for _, k := range keys {
-			g := strings.TrimPrefix(k, p+"b:")
-			g = g[:strings.LastIndex(g, ":")]
-			if _, ok := r.lock[g]; !ok { // a list without a lock: the invariants will say so
-				v, err := b.rdb.LRange(ctx, k, 0, -1).Result()
-				if err != nil {
-					return b.fault("read a backlog", err)
-				}
-				r.lists[g] = append(r.lists[g], v...)
-			}
-		}
-		return nil
-	})
+// keyNames are the names of one entity's keys that no other key lists.
+type keyNames struct {
+	groups   map[string]bool // with a backlog
+	transit  map[string]bool // transmission streams, without "tx:"
+	retained []string        // handles with retained messages
 }
 
-func (b *Broker) readRest(ctx context.Context, p string, r *raw) error {
-	var err error
-	if r.dead, err = b.rdb.XRange(ctx, p+"d:s:5", "-", "+").Result(); err != nil {
-		return b.fault("read dead letters", err)
-	}
-	if r.transDead, err = b.rdb.XRange(ctx, p+"t:s:5", "-", "+").Result(); err != nil {
-		return b.fault("read transfer dead letters", err)
-	}
-	err = b.eachKey(ctx, p+"tx:", func(keys []string) error {
+// scanNames walks the keys that begin with prefix once: prefix of an entity → names.
+func (b *Broker) scanNames(ctx context.Context, prefix string) (map[string]*keyNames, error) {
+	out := map[string]*keyNames{}
+	err := b.eachKey(ctx, prefix, func(keys []string) error {
 		for _, k := range keys {
-			x, err := b.rdb.XRange(ctx, k, "-", "+").Result()
-			if err != nil {
-				return b.fault("read a transmission stream", err)
+			entity, rest, _ := strings.Cut(k, "}:")
+			entity += "}:"
+			if sub, _, ok := strings.Cut(rest, ":"); ok && (sub == "d" || sub == "t") {
+				entity, rest = entity+sub+":", rest[2:]
 			}
-			r.transit[strings.TrimPrefix(k, p+"tx:")] = x
+			kind, name, _ := strings.Cut(rest, ":")
+			n := out[entity]
+			if n == nil {
+				n = &keyNames{groups: map[string]bool{}, transit: map[string]bool{}}
+				out[entity] = n
+			}
+			switch kind {
+			case "b":
+				n.groups[name[:max(0, strings.LastIndexByte(name, ':'))]] = true
+			case "tx":
+				n.transit[name] = true
+			case "rt":
+				n.retained = append(n.retained, name)
+			}
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return b.eachKey(ctx, p+"rt:", func(keys []string) error {
-		for _, k := range keys {
-			n, err := b.rdb.XLen(ctx, k).Result()
-			if err != nil {
-				return b.fault("read retained messages", err)
-			}
-			r.retained += n
-		}
-		return nil
-	})
+	return out, err
 }

@@ -319,6 +319,12 @@ type differenceJSON struct {
 	Rule  string `json:"rule"`
 	Want  string `json:"want"`
 	Got   string `json:"got"`
+
+	Outcome string `json:"outcome"` // wrong, or repaired
+}
+
+func differenceRow(d broker.Difference, outcome string) differenceJSON {
+	return differenceJSON{d.Queue, d.Rule, d.Want, d.Got, outcome}
 }
 
 // findingJSON is one line of doctor.

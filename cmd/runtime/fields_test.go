@@ -64,7 +64,7 @@ func examples() []any {
 		changeJSON{"create", "queue", "inventory", "d"},
 		purgedJSON{"inventory", 3},
 		statusJSON{"inventory", "active"},
-		differenceJSON{"inventory", "rule", "1", "2"},
+		differenceJSON{"inventory", "rule", "1", "2", "wrong"},
 		endedJSON{"handle", true},
 		findingJSON{"eviction", "ok", "noeviction", ""},
 		monitorJSON{instant(at), "inventory", "active", 4, countsJSON{Ready: 1}, &rate, newActivationJSON([]hostMonitor{

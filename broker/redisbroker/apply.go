@@ -251,8 +251,20 @@ func (b *Broker) configureQueues(ctx context.Context) error {
 			return err
 		}
 	}
+	return b.writeServices(ctx, services)
+}
+
+// writeServices writes which queue serves each service, as far as it is news: a full Redis refuses to write even what it has.
+func (b *Broker) writeServices(ctx context.Context, services map[string][]string) error {
+	known, err := b.rdb.HGetAll(ctx, b.nsKey("services")).Result()
+	if err != nil {
+		return b.fault("apply", err)
+	}
 	for q, list := range services {
 		for _, s := range list {
+			if known[escape(s)] == escape(q) {
+				continue
+			}
 			if err := b.rdb.HSet(ctx, b.nsKey("services"), escape(s), escape(q)).Err(); err != nil {
 				return b.fault("apply", err)
 			}

@@ -166,11 +166,7 @@ func start(ctx context.Context, opt Options, rdb redis.UniversalClient, cluster 
 	if err := b.loadScripts(ctx); err != nil {
 		return nil, err
 	}
-	n, err := rdb.Incr(ctx, b.nsKey("boot")).Result()
-	if err != nil {
-		return nil, b.fault("connect", err)
-	}
-	b.boot = fmt.Sprintf("r:%s:%d", cleanName(opt.ClientName), n)
+	b.boot = fmt.Sprintf("r:%s:%s", cleanName(opt.ClientName), rand.Text()[:13]) // 65 bits: no write, and nothing that can roll back
 	return b, b.dir.load(ctx, b)
 }
 

@@ -50,6 +50,10 @@ func (r *reader) plainTurn(ctx context.Context, req broker.TurnRequest, settle [
 	}
 	args[9] = bytes
 	ahead, err := r.readAhead(ctx, append(args, free...), len(free))
+	if redis.HasErrorPrefix(err, "OOM") { // a full Redis queues nothing of a transaction; it runs the script turn
+		r.plain = false
+		return rep, false, nil
+	}
 	if err != nil {
 		return rep, false, err
 	}

@@ -82,6 +82,6 @@ call('HSET', KEYS[1], 'chg', fmt('%d', meta[5] + 1), 'seq', fmt('%d', from + n -
   'bytes', fmt('%d', bytes), 'asleep', '0')
 if sessions and meta[9] == '1' then call('HSET', KEYS[1], 'plain', '0') end
 if meta[6] == '1' then
-  call('PUBLISH', 'parley:' .. string.match(P, '^{([^/]*)/') .. ':wake', 'w ' .. P)
+  redis.pcall('PUBLISH', 'parley:' .. string.match(P, '^{([^/]*)/') .. ':wake', 'w ' .. P)
 end
 return {'OK', number}

@@ -14,7 +14,11 @@ local function fresh(key, kind, ...)
     'actq', '', 'epoch', '0', 'qn', ARGV[2], ...)
 end
 -- A queue's meta is a real hash, since it has a long value: a small one is searched from its start for every field.
-if new then fresh(P .. 'meta', 'q', 'plain', '1') end
+if new then
+  fresh(P .. 'meta', 'q', 'plain', '1')
+else
+  call('HDEL', P .. 'meta', '_') -- a host can start on a full Redis, and so drain it; a new queue is refused there
+end
 call('HSET', P .. 'meta', 'note', 'kept by the scripts of Parley, several fields at a time: look, and change nothing by hand')
 local calls_before = call('HGET', P .. 'meta', 'actq')
 local n = tonumber(ARGV[3])

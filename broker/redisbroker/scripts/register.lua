@@ -13,6 +13,7 @@ local all = call('HGETALL', c.P .. 'sl')
 for i = 2, #all, 2 do used = used + tonumber(all[i]) end
 local n = math.min(tonumber(ARGV[4]), tonumber(ARGV[5]) - used)
 if n <= 0 then return '0' end
+call('HDEL', c.P .. 'meta', '_') -- a full Redis lets readers in: they make room
 call('ZADD', c.P .. 'rd', int(now + tonumber(ARGV[3])), ARGV[2])
 call('HSET', c.P .. 'sl', ARGV[2], int(n))
 setdue(c, now + tonumber(ARGV[3]))

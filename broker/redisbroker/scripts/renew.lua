@@ -7,6 +7,7 @@ local now = clock(ARGV[1])
 local P = sub(KEYS[1], 1, -5)
 local lease = call('ZSCORE', P .. 'rd', ARGV[2])
 if not lease or tonumber(lease) < now then return 'FENCED' end
+call('HDEL', P .. 'meta', '_') -- or a full Redis would refuse, and the reader lose what it works on
 local e = int(now + tonumber(ARGV[3]))
 call('ZADD', P .. 'rd', e, ARGV[2])
 return e

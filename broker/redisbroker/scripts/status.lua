@@ -12,6 +12,7 @@ if ARGV[3] ~= '' and (ARGV[3] ~= c.epoch or c.status ~= 'off') then return 'CHAN
 local before = c.status
 local was = can_receive(c)
 c.status = ARGV[2]
+call('HDEL', c.P .. 'meta', '_') -- a queue can be turned on, and so be drained, when Redis is full
 call('HSET', c.P .. 'meta', 'status', ARGV[2])
 if not was and can_receive(c) then
   call('HSET', c.P .. 'meta', 'epoch', int(tonumber(c.epoch) + 1), 'pcount', '0')

@@ -8,5 +8,6 @@ local c = open(sub(KEYS[1], 1, -5))
 if not c then return 0 end
 local s = call('HGET', c.P .. 'txs', ARGV[2])
 if not s then return 0 end
+call('HDEL', c.P .. 'meta', '_')
 call('HSET', c.P .. 'txs', ARGV[2], int(now) .. '|0|' .. (fields(s)[3] or ''))
 return 1

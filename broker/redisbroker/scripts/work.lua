@@ -23,6 +23,10 @@ end
 if not last then forget_producers(c, now) end
 local bad = check_all(c, X, 7, n, {''})
 if bad[1] then return {'ERR', bad[1]} end
+-- A full Redis lets a conversation end and a timer be cancelled: that makes room.
+local effects = 7
+local kind = ARGV[effects + 1]
+if n == 1 and (kind == 'E' or kind == 'X') then call('HDEL', c.P .. 'meta', '_') end
 local answers = apply_all(c, X, 7, n, bad)
 local out = {'OK'}
 for i = 1, n do if answers[i] then out[#out + 1] = int(answers[i]) end end

@@ -88,7 +88,8 @@ local function lanes_of(c) return (c.parked and 'sys,back,' or 'sys,') .. c.lane
 
 local function namespace(P) return string.match(P, '^{([^/]*)/') end
 
-local function publish(c, text) call('PUBLISH', 'parley:' .. namespace(c.P) .. ':wake', text) end
+-- publish sends a hint. It comes after writes, so it must not fail the script: a refused one is lost, and costs time only.
+local function publish(c, text) pcall_('PUBLISH', 'parley:' .. namespace(c.P) .. ':wake', text) end
 
 -- stir has flush see whether a reader must be called from outside (external activation).
 local stirred

@@ -10,6 +10,7 @@ import (
 // transmitHoles are those of the way between two queues.
 var transmitHoles = []test{
 	{"TestH13_a_direct_write_does_not_overtake", holeOvertake},
+	{"TestH13_what_a_handler_sends_to_a_queue_keeps_its_order", holeOvertakeQueue},
 	{"TestH14_a_transmitter_that_dies_doubles_nothing", holeTransmitterDies},
 	{"TestH14_a_transmitter_whose_reply_is_lost_doubles_nothing", holeTransmitterReply},
 	{"TestH14_a_plain_message_is_not_doubled_after_hours", holePlainTwice},
@@ -33,6 +34,26 @@ func holeOvertake(s *stage) {
 	s.equal("order", w.drain(), "[m0 m1]")
 	s.say(c, "m2")
 	s.equal("direct again", w.drain(), "[m2]")
+}
+
+// holeOvertakeQueue: a session's message waits in transmission since its queue was off; the next is sent when it is on.
+func holeOvertakeQueue(s *stage) {
+	s.send(plainQueue, "p0", "p1", "p2")
+	w := s.open(plainQueue, 1)
+	next := func(n int) {
+		e := sendTo(sinkQueue, fmt.Sprint("m", n))
+		e.Message.SessionID = "s"
+		w.commit(w.one(fmt.Sprint("p", n)), e)
+	}
+	s.status(sinkQueue, broker.QueueOff)
+	next(0)
+	s.status(sinkQueue, broker.QueueActive)
+	next(1) // the queue takes it now, but m0 has to come first
+	s.equal("in transmission", s.queue(plainQueue).Counts.Transmission, int64(2))
+	s.transmitAll(plainQueue)
+	next(2)
+	s.equal("direct again", s.queue(plainQueue).Counts.Transmission, int64(0))
+	s.equal("order", s.drainAll(sinkQueue), "[m0 m1 m2]")
 }
 
 // transmitAll keeps house until nothing of queue waits in transmission. The back-off reaches 64 s at most.

@@ -180,7 +180,7 @@ func fillState(e *broker.Endpoint, cv, ed string, done int64) {
 		e.Group = strings.TrimPrefix(f[0], "g:")
 		e.State = broker.State(f[2])
 		e.NextSend, e.NextReceive, e.InTransmission = num(f[3]), num(f[4]), num(f[5])
-		e.Waiting = e.NextReceive - done + num(f[6])
+		e.Waiting = e.NextReceive - done + num(f[6]) - lostOf(f[8:], done)
 		return
 	}
 	state, at, _ := strings.Cut(ed, "|")
@@ -188,6 +188,16 @@ func fillState(e *broker.Endpoint, cv, ed string, done int64) {
 	if e.State == broker.StateClosed {
 		e.ClosedAt = msTime(at)
 	}
+}
+
+// lostOf counts the numbers from done on that were lost on the way: the last field of cv, if there is one, has from-to of each gap.
+func lostOf(gaps []string, done int64) int64 {
+	var n int64
+	for _, gap := range strings.Fields(strings.Join(gaps, "")) {
+		from, to, _ := strings.Cut(gap, "-")
+		n += max(0, num(to)-max(num(from), done))
+	}
+	return n
 }
 
 // Endpoints implements broker.Dialogs.

@@ -94,8 +94,8 @@ func (b *Broker) transmitInfo(ctx context.Context, p string, txs map[string]stri
 
 // transmitState reads next try|refusals|status, as kept in txs.
 func transmitState(v string) (next time.Time, status string) {
-	f := strings.SplitN(v, "|", 3)
-	if len(f) == 3 {
+	f := strings.Split(v, "|")
+	if len(f) >= 3 {
 		status = unescape(f[2])
 	}
 	return msTime(f[0]), status

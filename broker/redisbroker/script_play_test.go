@@ -16,16 +16,17 @@ import (
 
 // play is one case on one server.
 type play struct {
-	t     *testing.T
-	b     *Broker
-	clock atomic.Int64
-	ids   map[string]string // stream ids made from the server's clock → what stands for them
-	now   map[string][]string
-	stale bool // something ran since now was read
+	t       *testing.T
+	b       *Broker
+	clock   atomic.Int64
+	ids     map[string]string // stream ids made from the server's clock → what stands for them
+	now     map[string][]string
+	digests map[string]string // of the entries that txhead answered
+	stale   bool              // something ran since now was read
 }
 
 func newPlay(t *testing.T, url string) *play {
-	p := &play{t: t, ids: map[string]string{}, stale: true}
+	p := &play{t: t, ids: map[string]string{}, digests: map[string]string{}, stale: true}
 	p.clock.Store(1_000_000)
 	b, err := Open(t.Context(), Options{URL: url, Namespace: redistest.Namespace(t), ClientName: "h", Now: p.clock.Load})
 	if err != nil {

@@ -95,7 +95,7 @@ func playCases(t *testing.T, url, text string) string {
 // words of the scripts that answer in words, is the answer of a case.
 func TestScriptCasesReachEveryStatus(t *testing.T) {
 	words := map[string][]string{
-		"arrive":    {"stored", "known", "dropped", "bounce", "skipped", "marked", "anew", "refused"},
+		"arrive":    {"stored", "known", "dropped", "bounce", "skipped", "marked", "anew", "refused", "gap", "lost", "behind"},
 		"configure": {"created", "altered"},
 		"rebuild":   {"whole", "rebuilt"},
 	}

@@ -16,7 +16,8 @@ import (
 //	plain QUEUE READER …     XREADGROUP and the script plain in one transaction, or without its XREADGROUP when alone is said; see plainly
 //	work QUEUE FLAGS PRODUCER COUNTER, with "+ effect UNIT KIND …"
 //	chunk QUEUE STREAM FROM MOST BYTES
-//	SCRIPT QUEUE ARGV…       any other script; the clock is put in front
+//	SCRIPT QUEUE ARGV…       any other script; the clock is put in front, and what a call leaves out behind: arrive has digest x and no
+//	                         era, txdone the digest that txhead answered, txfail no gap
 //
 // A QUEUE is q, q/d (its dead-letter queue) or q/t (its transfer dead-letter queue).
 func (p *play) do(w, more []string) ([]string, error) {
@@ -40,7 +41,23 @@ func (p *play) do(w, more []string) ([]string, error) {
 	case "chunk": // it takes no clock
 		return p.call("chunk", w[1], anys(w[2:]))
 	}
-	return p.call(w[0], w[1], append([]any{p.b.now()}, anys(w[2:])...))
+	return p.call(w[0], w[1], append([]any{p.b.now()}, anys(p.complete(w))...))
+}
+
+// complete adds what a call leaves out.
+func (p *play) complete(w []string) []string {
+	args := w[2:]
+	rest := map[string][]string{
+		"arrive": append(make([]string, 16), "x", "", "0"), "txfail": make([]string, 4), "txdone": make([]string, 7),
+	}[w[0]]
+	for len(args) < len(rest) {
+		v := rest[len(args)]
+		if w[0] == "txdone" && len(args) == len(rest)-1 {
+			v = p.digests[args[2]]
+		}
+		args = append(args, v)
+	}
+	return args
 }
 
 // plainly makes a turn of plain messages from words: free slots, plain refs, win, bytes, call as for a turn, count (instead of as
@@ -76,6 +93,9 @@ func (p *play) call(script, queue string, args []any) ([]string, error) {
 		return nil, err
 	}
 	words := toStrings(v)
+	if script == "txhead" && words[0] == "ENTRY" {
+		p.digests[words[1]] = words[2]
+	}
 	for i, s := range words {
 		if s == "" || strings.ContainsAny(s, " \n") {
 			words[i] = strconv.Quote(s)

@@ -91,13 +91,13 @@ func (l *lab) transmit(t *testing.T) {
 }
 
 // head is the first entry of the transmission stream from home to //t/Work.
-func (l *lab) head(t *testing.T) (id string, fields map[string]string) {
+func (l *lab) head(t *testing.T) *transmission {
 	t.Helper()
 	a, err := l.b.repeatStrings(t.Context(), "txhead", l.b.prefix("home")+"meta", l.b.now(), "//t/Work", "another transmitter", 1)
 	if err != nil || a[0] != "ENTRY" {
 		t.Fatalf("txhead: %v, %v", a, err)
 	}
-	return a[1], flatFields(a[2:])
+	return &transmission{id: a[1], digest: a[2], era: a[3], refused: a[4], fields: flatFields(a[5:])}
 }
 
 // TestT_OR_7: status 2 does not occur; a message whose forerunner is missing is refused and tried again.
@@ -108,16 +108,17 @@ func TestT_OR_7_a_gap_is_refused_until_it_is_filled(t *testing.T) {
 		l.status(t, "work", broker.QueueOff)
 		l.say(t, c, "m0", "m1")
 		l.status(t, "work", broker.QueueActive)
-		id, m0 := l.head(t)
-		l.advance(time.Minute)                                // past the other's lease
-		l.do(t, "XDEL", l.b.prefix("home")+"tx://t/Work", id) // m0 has lost its way
+		m0 := l.head(t)
+		l.advance(time.Minute)                                   // past the other's lease
+		l.do(t, "XDEL", l.b.prefix("home")+"tx://t/Work", m0.id) // m0 has lost its way
 		l.transmit(t)
 		l.wantReady(t, "m1 came first", "work", "[first]")
 		info, err := l.b.Queue(t.Context(), "home")
 		if err != nil || len(info.Transmit) != 1 || info.Transmit[0].Waiting != 1 {
 			t.Fatalf("transmission: %+v, %v", info.Transmit, err)
 		}
-		a, err := l.b.arrive(t.Context(), "{elsewhere}:", "//t/Work", "1-0", "work", m0, "")
+		m0.id = "1-0"
+		a, err := l.b.arrive(t.Context(), "{elsewhere}:", "//t/Work", "work", m0, "")
 		if err != nil || a[0] != "stored" {
 			t.Fatalf("m0: %v, %v", a, err)
 		}
@@ -133,13 +134,13 @@ func TestTransmissionGoesOnWhenTheServersClockWentBack(t *testing.T) {
 		c := l.begin(t)
 		l.status(t, "work", broker.QueueOff)
 		l.say(t, c, "m0")
-		id, m := l.head(t)
+		m := l.head(t)
 		args := []any{"XADD", l.b.prefix("home") + "tx://t/Work", "9999999999999-0"} // as if it was sent before the clock went back
-		for k, v := range m {
+		for k, v := range m.fields {
 			args = append(args, k, v)
 		}
 		l.do(t, args...)
-		l.do(t, "XDEL", l.b.prefix("home")+"tx://t/Work", id)
+		l.do(t, "XDEL", l.b.prefix("home")+"tx://t/Work", m.id)
 		l.status(t, "work", broker.QueueActive)
 		l.advance(time.Minute)
 		l.transmit(t)

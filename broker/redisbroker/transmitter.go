@@ -2,6 +2,7 @@ package redisbroker
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"sort"
 	"strconv"
@@ -40,10 +41,20 @@ func (b *Broker) transmitAll(ctx context.Context, prefix string, rep *broker.Kee
 	return next, nil
 }
 
+// transmission is the head of a transmission stream, as txhead answers it.
+type transmission struct {
+	id, digest, era string
+	refused         string // 1 when the target has refused it for a gap
+	fields          map[string]string
+	behind          bool // the target has called it behind
+}
+
 // transmitStream moves one stream strictly in order until it is empty, refused, or another transmitter's.
 func (b *Broker) transmitStream(ctx context.Context, prefix, target string, rep *broker.KeepReport) (int64, error) {
+	var behind transmission // what the target has just called so
 	for range transmitBatch {
-		a, err := b.repeatStrings(ctx, "txhead", prefix+"meta", b.now(), target, b.boot, transmitLease.Milliseconds())
+		a, err := b.repeatStrings(ctx, "txhead", prefix+"meta", b.now(), target, b.boot, transmitLease.Milliseconds(),
+			behind.id, behind.digest, behind.era, rand.Text())
 		if err != nil {
 			return 0, err
 		}
@@ -53,11 +64,17 @@ func (b *Broker) transmitStream(ctx context.Context, prefix, target string, rep 
 		case "WAIT":
 			return strconv.ParseInt(a[1], 10, 64)
 		}
-		at, err := b.transmitOne(ctx, prefix, target, a[1], flatFields(a[2:]))
+		e := transmission{id: a[1], digest: a[2], era: a[3], refused: a[4], fields: flatFields(a[5:])}
+		at, err := b.transmitOne(ctx, prefix, target, &e)
 		if err != nil || at != 0 {
 			return at, err
 		}
-		rep.Transmitted++
+		behind = transmission{}
+		if e.behind {
+			behind = e
+		} else {
+			rep.Transmitted++
+		}
 	}
 	return b.clock().UnixMilli(), nil
 }
@@ -71,12 +88,13 @@ func flatFields(a []string) map[string]string {
 }
 
 // transmitOne takes one entry to its target and removes it at the source. It returns when to try again, 0 when it is through.
-func (b *Broker) transmitOne(ctx context.Context, prefix, target, id string, m map[string]string) (int64, error) {
+func (b *Broker) transmitOne(ctx context.Context, prefix, target string, e *transmission) (int64, error) {
+	m := e.fields
 	if q, ok := strings.CutPrefix(target, "command:"); ok {
 		if err := b.command(ctx, unescape(q), m); err != nil {
-			return b.transmitFail(ctx, prefix, target, err.Error())
+			return b.transmitFail(ctx, prefix, target, err.Error(), "")
 		}
-		return 0, b.transmitDone(ctx, prefix, target, id, "done", "", "")
+		return 0, b.transmitDone(ctx, prefix, target, e, "done", "", "")
 	}
 	queue, why, err := b.transmitTo(ctx, target)
 	if err != nil {
@@ -84,37 +102,52 @@ func (b *Broker) transmitOne(ctx context.Context, prefix, target, id string, m m
 	}
 	if queue == "" {
 		if _, plain := strings.CutPrefix(target, "queue:"); plain {
-			return 0, b.transmitDone(ctx, prefix, target, id, "bury", "MessagingEntityNotFound", why)
+			return 0, b.transmitDone(ctx, prefix, target, e, "bury", "MessagingEntityNotFound", why)
 		}
-		return b.transmitFail(ctx, prefix, target, why)
+		return b.transmitFail(ctx, prefix, target, why, "")
 	}
 	if m["code"] == "" && m["k"] == string(broker.KindApp) { // the service may have been unknown when it was sent
 		h, _ := parseHeader("|0|||||" + m["rest"])
 		ep := &epInfo{role: m["role"], far: unescape(m["to"]), contract: unescape(m["contract"])}
 		m["code"], m["text"] = b.dir.arrival(ep, &broker.Outgoing{Type: unescape(h.typ), Body: []byte(m["body"])})
 	}
-	a, err := b.arrive(ctx, prefix, target, id, queue, m, "")
+	a, err := b.arrive(ctx, prefix, target, queue, e, "")
 	if err == nil && a[0] == "anew" { // this client's directory is behind
 		if err := b.dir.load(ctx, b); err != nil {
 			return 0, err
 		}
-		a, err = b.arrive(ctx, prefix, target, id, queue, m, "")
+		a, err = b.arrive(ctx, prefix, target, queue, e, "")
 	}
 	if err != nil {
 		return 0, err
 	}
+	return b.arrived(ctx, prefix, target, e, a, why)
+}
+
+// arrived does at the source what the target's answer a asks for.
+func (b *Broker) arrived(ctx context.Context, prefix, target string, e *transmission, a []string, why string) (int64, error) {
+	what, code, text := "done", "", ""
 	switch a[0] {
-	case "refused", "NOENT", "anew":
+	case "refused", "NOENT", "anew", "gap":
 		if len(a) > 1 {
 			why = a[1]
 		}
-		return b.transmitFail(ctx, prefix, target, why)
+		gap := ""
+		if a[0] == "gap" {
+			gap = e.digest
+		}
+		return b.transmitFail(ctx, prefix, target, why, gap)
+	case "behind":
+		e.behind = true
+		return 0, nil
 	case "bounce":
-		return 0, b.transmitDone(ctx, prefix, target, id, "bounce", m["code"], m["text"])
+		what, code, text = "bounce", e.fields["code"], e.fields["text"]
+	case "lost":
+		what, code, text = "lost", a[1], a[2]
 	case "skipped":
-		return 0, b.transmitDone(ctx, prefix, target, id, "bury", "TransferGivenUp", "the transmission was given up")
+		what, code, text = "bury", "TransferGivenUp", "the transmission was given up"
 	}
-	return 0, b.transmitDone(ctx, prefix, target, id, "done", "", "")
+	return 0, b.transmitDone(ctx, prefix, target, e, what, code, text)
 }
 
 // transmitTo finds the queue that a target means now; "" with a status text when there is none.
@@ -137,30 +170,32 @@ func (b *Broker) transmitTo(ctx context.Context, target string) (queue, why stri
 }
 
 // arrive calls the target's side. mark "M" only marks the entry as given up.
-func (b *Broker) arrive(ctx context.Context, source, target, id, queue string, m map[string]string, mark string) ([]string, error) {
+func (b *Broker) arrive(ctx context.Context, source, target, queue string, e *transmission, mark string) ([]string, error) {
 	key := b.prefix(queue) + "meta"
 	b.dir.mu.RLock()
 	number := b.dir.queues[queue].Number
 	b.dir.mu.RUnlock()
-	src := source + target
+	m, src := e.fields, source+target
 	if m["k"] == "Q" {
-		return b.repeatStrings(ctx, "arrive", key, b.now(), src, id, "Q", m["owner"], m["ttl"], m["delay"], m["to"], "", "", "", "0", m["rest"],
-			m["body"], "", mark, number)
+		return b.repeatStrings(ctx, "arrive", key, b.now(), src, e.id, "Q", m["owner"], m["ttl"], m["delay"], m["to"], "", "", "", "0", m["rest"],
+			m["body"], "", mark, number, e.digest, e.era, e.refused)
 	}
-	return b.repeatStrings(ctx, "arrive", key, b.now(), src, id, m["k"], m["from"], m["role"], m["svc"], m["to"], m["toh"], m["contract"],
-		m["expires"], m["seq"], m["rest"], m["body"], m["code"], mark, number)
+	return b.repeatStrings(ctx, "arrive", key, b.now(), src, e.id, m["k"], m["from"], m["role"], m["svc"], m["to"], m["toh"], m["contract"],
+		m["expires"], m["seq"], m["rest"], m["body"], m["code"], mark, number, e.digest, e.era, e.refused)
 }
 
-func (b *Broker) transmitDone(ctx context.Context, prefix, target, id, what, code, text string) error {
-	if what != "bounce" { // a bounce's text becomes XML, a dead letter's part of a header
+// transmitDone removes an entry at its source.
+func (b *Broker) transmitDone(ctx context.Context, prefix, target string, e *transmission, what, code, text string) error {
+	if what != "bounce" && what != "lost" { // the text of these becomes XML, a dead letter's part of a header
 		code, text = escape(code), escape(text)
 	}
-	_, err := b.repeat(ctx, "txdone", prefix+"meta", b.now(), target, b.boot, id, what, code, text)
+	_, err := b.repeat(ctx, "txdone", prefix+"meta", b.now(), target, b.boot, e.id, what, code, text, e.digest)
 	return b.fault("transmit", err)
 }
 
-func (b *Broker) transmitFail(ctx context.Context, prefix, target, why string) (int64, error) {
-	a, err := b.repeatStrings(ctx, "txfail", prefix+"meta", b.now(), target, b.boot, escape(why))
+// transmitFail has the stream wait. gap is the digest of an entry that was refused since one before it is missing, else "".
+func (b *Broker) transmitFail(ctx context.Context, prefix, target, why, gap string) (int64, error) {
+	a, err := b.repeatStrings(ctx, "txfail", prefix+"meta", b.now(), target, b.boot, escape(why), gap)
 	if err != nil || a[0] == "LOST" {
 		return 0, err
 	}

@@ -136,6 +136,7 @@ for _, h in ipairs(upto('cl')) do
   call('ZREM', P .. 'cl', h)
   call('HDEL', P .. 'ep', h)
   call('HDEL', P .. 'ed', h)
+  call('HDEL', P .. 'cw', h)
   c.dirty = true
 end
 local call_again = c.actq and activate(c)

@@ -34,14 +34,14 @@ local function int(n) return fmt('%d', n) end
 -- What few calls need of meta, read when the first of these is asked for.
 local rest_of = {__index = function(c, field)
   setmetatable(c, nil)
-  local v = call('HMGET', c.P .. 'meta', 'epoch', 'retrying', 'scheduled', 'tx', 'retained', 'maxdel', 'poison', 'pscope', 'ri', 'rm', 'rx',
+  local v = call('HMGET', c.P .. 'meta', 'epoch', 'retrying', 'scheduled', 'retained', 'maxdel', 'poison', 'pscope', 'ri', 'rm', 'rx',
     'rj', 'dttl', 'qn', 'lost', 'odl', 'name', 'archive', 'notify', 'parked', 'act')
-  c.epoch, c.pscope, c.dttl, c.qn, c.odl, c.name = v[1], v[8], v[13] == '1', v[14], v[16] or 'continue', v[17] or ''
-  c.retrying, c.scheduled, c.tx, c.retained = tonumber(v[2] or 0), tonumber(v[3] or 0), tonumber(v[4] or 0), tonumber(v[5] or 0)
-  c.maxdel, c.poison, c.ri, c.rm = tonumber(v[6] or 0), tonumber(v[7] or 0), tonumber(v[9] or 0), tonumber(v[10] or 0)
-  c.rx, c.rj, c.lost, c.archive, c.notify = tonumber(v[11] or 2), tonumber(v[12] or 0), tonumber(v[15] or 0), v[18] == '1', v[19]
-  c.parked, c.act = v[20] and tonumber(v[20]), v[21]
-  c.was = {retrying = c.retrying, scheduled = c.scheduled, tx = c.tx, retained = c.retained}
+  c.epoch, c.pscope, c.dttl, c.qn, c.odl, c.name = v[1], v[7], v[12] == '1', v[13], v[15] or 'continue', v[16] or ''
+  c.retrying, c.scheduled, c.retained = tonumber(v[2] or 0), tonumber(v[3] or 0), tonumber(v[4] or 0)
+  c.maxdel, c.poison, c.ri, c.rm = tonumber(v[5] or 0), tonumber(v[6] or 0), tonumber(v[8] or 0), tonumber(v[9] or 0)
+  c.rx, c.rj, c.lost, c.archive, c.notify = tonumber(v[10] or 2), tonumber(v[11] or 0), tonumber(v[14] or 0), v[17] == '1', v[18]
+  c.parked, c.act = v[19] and tonumber(v[19]), v[20]
+  c.was = {retrying = c.retrying, scheduled = c.scheduled, retained = c.retained}
   return c[field]
 end}
 local ctxs = {}
@@ -51,15 +51,15 @@ local function open(P)
   local c = ctxs[P]
   if c ~= nil then return c end
   local v = call('HMGET', P .. 'meta', 'status', 'seq', 'ready', 'locked', 'bytes', 'nextdue', 'chg', 'asleep', 'ttlf', 'hasstate', 'shared',
-    'lanes', 'kind', 'pcount', 'ttl', 'age', 'retention', 'actq', 'plain')
+    'lanes', 'kind', 'pcount', 'ttl', 'age', 'retention', 'actq', 'plain', 'tx')
   if not v[1] then
     ctxs[P] = false
     return false
   end
   local seq, ready, locked = tonumber(v[2] or 0), tonumber(v[3] or 0), tonumber(v[4] or 0)
-  local bytes, due = tonumber(v[5] or 0), tonumber(v[6] or 0)
-  c = {P = P, status = v[1], seq = seq, ready = ready, locked = locked, bytes = bytes, nextdue = due, chg = v[7] or 0,
-    seq_was = seq, ready_was = ready, locked_was = locked, bytes_was = bytes, due_was = due, was = false,
+  local bytes, due, tx = tonumber(v[5] or 0), tonumber(v[6] or 0), tonumber(v[20] or 0)
+  c = {P = P, status = v[1], seq = seq, ready = ready, locked = locked, bytes = bytes, nextdue = due, tx = tx, chg = v[7] or 0,
+    seq_was = seq, ready_was = ready, locked_was = locked, bytes_was = bytes, due_was = due, tx_was = tx, was = false,
     asleep = v[8] == '1', ttlf = v[9] == '1', hasstate = v[10] == '1', shared = v[11] == '1', lanes = v[12] or '5', kind = v[13] or 'q',
     pcount = tonumber(v[14] or 0), ttl = tonumber(v[15] or 0), age = tonumber(v[16] or 0), retention = v[17] == '1', actq = v[18] ~= '' and v[18],
     plain = v[19] == '1', parking = false,
@@ -159,7 +159,7 @@ local function flush_conversations(c)
     local v = c.cv[h]
     if v then
       set[ns + 1] = h
-      set[ns + 2] = table.concat({v.g, v.lane, v.st, int(v.snd), int(v.rcv), int(v.txn), int(v.w), int(v.tp)}, '|')
+      set[ns + 2] = table.concat({v.g, v.lane, v.st, int(v.snd), int(v.rcv), int(v.txn), int(v.w), int(v.tp), v.lost}, '|')
       ns = ns + 2
     else
       nd = nd + 1; del[nd] = h
@@ -184,6 +184,7 @@ local function flush_counters(c)
   add('locked', c.locked, c.locked_was)
   add('bytes', c.bytes, c.bytes_was)
   add('nextdue', c.nextdue, c.due_was)
+  add('tx', c.tx, c.tx_was)
   if c.was then for name, was in pairs(c.was) do add(name, c[name], was) end end
   call('HSET', c.P .. 'meta', unpack(t, 1, n))
 end

@@ -110,7 +110,7 @@ local function conv_get(c, h)
   if s then
     local f = fields(s)
     v = {g = f[1], lane = f[2], st = f[3], snd = tonumber(f[4]), rcv = tonumber(f[5]), txn = tonumber(f[6]),
-      w = tonumber(f[7]), tp = tonumber(f[8])}
+      w = tonumber(f[7]), tp = tonumber(f[8]), lost = f[9]}
   else
     v = false
   end

@@ -1,5 +1,5 @@
 -- dialog: conversation endpoints. cv: handle → group|lane|state|next send|next receive|in transmission|unsequenced waiting|
--- timer waiting; it exists while this side has not ended. ep: handle → role|service|far service|far handle|contract|created|
+-- timer waiting|numbers that were lost on the way; it exists while this side has not ended. ep: handle → role|service|far service|far handle|contract|created|
 -- expires|lane (never altered). ed: handle → DO or CD and when. dc: handle → how many sequenced messages are resolved.
 -- gr: group → service|conversations. A handle is <queue number>-xxxx-Rxxx-…: R is 4 at the initiator, 8 at the target; the
 -- rest is the conversation's, so each side computes the other's handle from its own.
@@ -129,6 +129,14 @@ function close_endpoint(c, now, h, ep)
   end
 end
 
+-- cleaned notes that h was ended here WITH CLEANUP, for as long as the far side may send: that is dropped, and it hears nothing (EC-6).
+function cleaned(c, now, h, ep)
+  local till = ep and ep.expires ~= '' and tonumber(ep.expires) or now + 7 * 24 * 60 * 60 * 1000
+  call('HSET', c.P .. 'cw', h, int(now))
+  call('ZADD', c.P .. 'cl', int(till), h)
+  setdue(c, till)
+end
+
 -- unpark takes the messages of h that rest out of their pause, since nobody will wait for them, and returns how many they are. A
 -- group in which nothing of another conversation waits is free at once.
 local function unpark(c, h, conv)
@@ -156,10 +164,11 @@ end
 -- consumed on sight, H9), timer, lifetime, membership. The counter of ready messages goes down at once.
 function leave(c, h, conv)
   local done = tonumber(call('HGET', c.P .. 'dc', h) or 0)
-  local rested = unpark(c, h, conv)
+  local rested, lost = unpark(c, h, conv), 0
+  for from, to in string.gmatch(conv.lost or '', '(%d+)-(%d+)') do lost = lost + math.max(0, tonumber(to) - math.max(tonumber(from), done)) end
   if c.parked then park().drop(c, conv.g, nil, h) end
   c.retrying = c.retrying - rested
-  c.ready = c.ready - (conv.rcv - done) - conv.w + rested
+  c.ready = c.ready - (conv.rcv - done - lost) - conv.w + rested
   c.dirty = true
   c.cv[h] = false
   c.cvd[h] = true
@@ -178,7 +187,8 @@ local function over(m, now) return m.expires ~= '' and tonumber(m.expires) <= no
 
 -- arrive stores what came from the far side of a conversation at t. m: from, role (of the sender), svc (the sender's), to
 -- (service here), toh (handle here when the sender is the target), contract, expires, seq, k, rest, body, code and text when
--- the body was found invalid. Answers stored, known, dropped, refused or gap, with a status text.
+-- the body was found invalid; anyway when what is missing before it will never come. Answers stored, known, dropped, bounce, refused or
+-- gap with a status text, or lost with the code and text of an Error: the conversation is not known here any more, though nobody ended it.
 function arrive(t, now, m)
   if not can_send(t) then return 'refused', 'the queue ' .. t.name .. ' is off' end
   local h = m.role == 'I' and far_handle(t, m.from) or m.toh
@@ -190,12 +200,13 @@ function arrive(t, now, m)
   end
   if not conv then
     local ed = call('HGET', t.P .. 'ed', h)
+    if not ed and call('HEXISTS', t.P .. 'cw', h) == 1 then return 'dropped' end
     if ed then
       if sub(ed, 1, 2) == 'DO' and (m.k == 'D' or m.k == 'E') then close_endpoint(t, now, h, ep_get(t, h)) end
       return 'dropped'
     end
     if over(m, now) then return 'dropped' end
-    if m.seq ~= 0 or m.role ~= 'I' then return 'dropped' end
+    if m.seq ~= 0 or m.role ~= 'I' then return 'lost', '-8426', 'The conversation is not known at its far side any more.' end
     if call('HEXISTS', t.P .. 'svc', m.to) == 0 then return 'refused', 'the queue ' .. t.name .. ' does not serve ' .. m.to end
     if m.code then return 'bounce' end
     conv = create_endpoint(t, now, h, 'T', m.to, m.svc, m.from, m.contract, m.expires, 'g:' .. h, 'CO',
@@ -207,9 +218,17 @@ function arrive(t, now, m)
     append_system(t, now, h, conv, 'E', m.rest, m.body, int(m.seq))
     return 'stored'
   end
-  if m.seq < conv.rcv then return 'known' end
-  if m.seq > conv.rcv then return 'gap', 'an earlier message of the conversation is missing' end
+  if m.seq < conv.rcv then -- the far side lost its last writes and gave the number again; what has it here may be another message
+    event(t, now, 'sequence_repeated', 'conversation_handle', h, 'message_sequence_number', int(m.seq), 'message_id', string.match(m.rest, '^[^|]*'))
+    return 'known'
+  end
+  if m.seq > conv.rcv and not m.anyway then return 'gap', 'an earlier message of the conversation is missing' end
   if m.code then return 'bounce' end
+  if m.seq > conv.rcv then -- this side lost its last writes
+    event(t, now, 'messages_lost', 'conversation_handle', h, 'from', int(conv.rcv), 'to', int(m.seq - 1))
+    conv.lost = (conv.lost or '') .. int(conv.rcv) .. '-' .. int(m.seq) .. ' '
+    conv.rcv = m.seq
+  end
   conv.rcv = conv.rcv + 1
   t.cvd[h] = true
   if m.k == 'D' and conv.st ~= 'ER' then conv.st = 'DI' end

@@ -186,7 +186,8 @@ function apply.S(c, X, h, rest, body, code, text)
 end
 function apply.Q(c, X, q, owner, ttl, delay, rest, body)
   local t = queue_ctx(c, X, q)
-  if t and can_send(t) then
+  local on = t and can_send(t)
+  if on and not behind_others(c, 'queue:' .. q) then
     if delay ~= '' then
       append_scheduled(t, X.now + tonumber(delay), owner, ttl, rest, body)
     else
@@ -194,7 +195,7 @@ function apply.Q(c, X, q, owner, ttl, delay, rest, body)
     end
     return
   end
-  transmit_later(c, X.now, 'queue:' .. q, t and 'the queue ' .. q .. ' is off' or '', {'k', 'Q', 'to', q, 'owner', owner,
+  transmit_later(c, X.now, 'queue:' .. q, t and not on and 'the queue ' .. q .. ' is off' or '', {'k', 'Q', 'to', q, 'owner', owner,
     'ttl', ttl, 'delay', delay, 'rest', rest, 'body', body})
 end
 function apply.q(c, X, q, rest, body) return apply.Q(c, X, q, '', '', '', rest, body) end
@@ -205,9 +206,10 @@ end
 function apply.E(c, X, h, code, text, cleanup)
   local conv = conv_get(c, h)
   if not conv then
+    local ep = ep_get(c, h)
     call('HDEL', c.P .. 'ep', h)
     call('HDEL', c.P .. 'ed', h)
-    call('ZREM', c.P .. 'cl', h)
+    cleaned(c, X.now, h, ep)
     return
   end
   end_conversation(c, X.now, X.ns, X.direct, h, conv, code, text, cleanup == '1')

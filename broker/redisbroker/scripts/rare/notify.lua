@@ -1,6 +1,9 @@
 -- notify: events as messages, and external activation, which is one (AC-19, AC-20). meta.actq: queues that are told when a reader is
 -- needed, joined by commas, behind a + when every queue is in reach. meta.act: when they were told last|when somebody received first
 -- since then|when a receive found nothing last.
+-- behind_others says that older messages of c wait for a target: one more has to wait behind them (H13)
+function behind_others(c, target) return c.tx > 0 and call('XLEN', c.P .. 'tx:' .. target) > 0 end
+
 -- transmit_later writes to the transmission stream of a target: its entry is flat fields, body last.
 function transmit_later(c, now, target, status, a)
   call('XADD', c.P .. 'tx:' .. target, '*', unpack(a))
@@ -17,7 +20,7 @@ function notify(c, now, kind, body, queues, direct)
   local rest = kind .. '@' .. plain_text(c.name):gsub('[^%w._-]', '_') .. '@' .. int(now) .. '|' .. 'parley/EventNotification|event=' .. kind
   for q in string.gmatch(queues, '[^,]+') do
     local t = direct and open('{' .. namespace(c.P) .. '/' .. q .. '}:')
-    if t and can_send(t) then
+    if t and can_send(t) and not behind_others(c, 'queue:' .. q) then
       append_plain(t, now, '', '', rest, body)
     else
       transmit_later(c, now, 'queue:' .. q, '', {'k', 'Q', 'to', q, 'owner', '', 'ttl', '', 'delay', '', 'rest', rest, 'body', body})

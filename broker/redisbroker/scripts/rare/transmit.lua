@@ -29,10 +29,14 @@ function send_on(c, now, ns, direct, h, conv, k, rest, body, code, text)
   if conv.txn == 0 then
     local t = route(c, ns, direct, ep.far)
     if t then
-      local how, why = arrive(t, now, {from = h, role = ep.role, svc = ep.svc, to = ep.far, toh = ep.farh, contract = ep.contract,
+      local how, why, what = arrive(t, now, {from = h, role = ep.role, svc = ep.svc, to = ep.far, toh = ep.farh, contract = ep.contract,
         expires = ep.expires, seq = seq, k = k, rest = rest, body = body, code = code ~= '' and code or nil})
       if how == 'bounce' then
         broker_error(c, now, h, conv, code, text)
+        return seq
+      end
+      if how == 'lost' then
+        broker_error(c, now, h, conv, why, what)
         return seq
       end
       if how ~= 'refused' and how ~= 'gap' then return seq end
@@ -56,6 +60,7 @@ function end_conversation(c, now, ns, direct, h, conv, code, text, cleanup)
     leave(c, h, conv)
     call('HDEL', c.P .. 'ep', h)
     call('HDEL', c.P .. 'ed', h)
+    if st ~= 'SO' then cleaned(c, now, h, ep) end
     event(c, now, 'conversation_cleaned', 'conversation_handle', h)
     return
   end

@@ -131,7 +131,7 @@ func tagOf(key string) string {
 // keysOf returns the keys of a command.
 func keysOf(w []string) []string {
 	switch strings.ToUpper(w[0]) {
-	case "TIME", "PUBLISH":
+	case "TIME", "PUBLISH", "INFO":
 		return nil
 	case "XGROUP", "XINFO":
 		return w[2:3]

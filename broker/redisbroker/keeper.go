@@ -226,21 +226,23 @@ func (b *Broker) rearm(ctx context.Context, prefix string, fired []string) error
 	return nil
 }
 
-// checkGroups repairs lanes that lost their consumer group (field case 1 C).
+// locksAtOnce is how many locks of a queue one call looks at for holders that are no readers.
+const locksAtOnce = 1000
+
+// checkGroups repairs lanes that lost their consumer group (field case 1 C), and frees what names a reader that is none.
 func (b *Broker) checkGroups(ctx context.Context, prefix string, rep *broker.KeepReport) error {
-	_, err := b.rdb.XPending(ctx, prefix+"s:5", "w").Result()
-	if err == nil || !strings.Contains(err.Error(), "NOGROUP") {
-		return nil
-	}
-	ok, err := b.rdb.Exists(ctx, prefix+"meta").Result()
+	a, err := b.repeatStrings(ctx, "ghosts", prefix+"meta", b.now(), locksAtOnce)
 	if err != nil {
-		return b.fault("keep", err)
+		return err
 	}
-	if ok == 0 {
+	switch a[0] {
+	case "NOENT":
 		return b.remake(ctx, b.queueOf(prefix), rep)
+	case "NOGROUP":
+		rep.Repaired = append(rep.Repaired, b.queueOf(prefix))
+		return b.rebuild(ctx, prefix)
 	}
-	rep.Repaired = append(rep.Repaired, b.queueOf(prefix))
-	return b.rebuild(ctx, prefix)
+	return nil
 }
 
 // remake configures a queue whose keys are gone although the directory has it: a master of a Cluster came back empty.

@@ -42,8 +42,7 @@ func (r *reader) withReturns(settle []broker.Settlement) []broker.Settlement {
 
 // giveUp gives back, uncounted, what a reader holds of which nobody has seen anything, and forgets the reader.
 func (r *reader) giveUp(ctx context.Context) error {
-	return patiently(context.WithoutCancel(ctx), callTimeout, infrastructure, func(ctx context.Context) error {
-		_, err := r.b.run(ctx, "release", r.key, r.b.now(), r.name)
-		return err
-	})
+	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	return r.b.giveBack(cctx, r.key, r.lease, r.name)
 }

@@ -42,7 +42,7 @@ type Broker struct {
 	opt      Options
 	rdb      redis.UniversalClient
 	ns       string
-	boot     string // this incarnation, unique in the namespace
+	boot     string // this incarnation: no other has the name, ever
 	producer string
 	cluster  bool
 	embedded *miniredis.Miniredis
@@ -56,6 +56,7 @@ type Broker struct {
 	keepMu   sync.Mutex // guards keep
 	keep     keepState
 	hub      *hub
+	owed     owed
 }
 
 const (
@@ -129,6 +130,7 @@ func (b *Broker) Namespace() string { return b.ns }
 
 // Close closes the connections. Readers must be closed before.
 func (b *Broker) Close() error {
+	b.owed.close()
 	b.hub.close()
 	err := b.rdb.Close()
 	if b.embedded != nil {
@@ -150,7 +152,7 @@ func start(ctx context.Context, opt Options, rdb redis.UniversalClient, cluster 
 	if opt.ClientName == "" {
 		opt.ClientName, _ = os.Hostname()
 	}
-	b := &Broker{opt: opt, rdb: rdb, ns: opt.Namespace, cluster: cluster, senders: map[string]*sender{}, producer: rand.Text()[:12]}
+	b := &Broker{opt: opt, rdb: rdb, ns: opt.Namespace, cluster: cluster, senders: map[string]*sender{}, producer: randomName()}
 	b.hub = newHub(b)
 	if err := rdb.Ping(ctx).Err(); err != nil {
 		return nil, b.fault("connect", err)
@@ -166,9 +168,12 @@ func start(ctx context.Context, opt Options, rdb redis.UniversalClient, cluster 
 	if err := b.loadScripts(ctx); err != nil {
 		return nil, err
 	}
-	b.boot = fmt.Sprintf("r:%s:%s", cleanName(opt.ClientName), rand.Text()[:13]) // 65 bits: no write, and nothing that can roll back
+	b.boot = "r:" + cleanName(opt.ClientName) + ":" + randomName()
 	return b, b.dir.load(ctx, b)
 }
+
+// randomName is 65 random bits. A number from the server would name two processes when the server lost its last writes.
+func randomName() string { return rand.Text()[:13] }
 
 func (b *Broker) checkEviction(ctx context.Context) error {
 	v, err := b.rdb.ConfigGet(ctx, "maxmemory-policy").Result()

@@ -41,14 +41,14 @@ func (r *reader) plainTurn(ctx context.Context, req broker.TurnRequest, settle [
 	win, closed := r.kept(settle)
 	free, _ := openSlots(req, closed)
 	bytes := 0
-	args := make([]any, 0, 12+len(settle)+len(free))
-	args = append(args, "evalsha", r.b.scripts["plain"].sha, 1, r.key, r.b.now(), r.name, r.lease.Milliseconds(), r.callNumber(), win, 0,
-		len(settle), len(free))
+	args := make([]any, 0, 13+len(settle)+len(free))
+	args = append(args, "evalsha", r.b.scripts["plain"].sha, 1, r.key, r.b.now(), r.name, r.lease.Milliseconds(), r.callNumber(),
+		r.lastNumber(), win, 0, len(settle), len(free))
 	for i := range settle {
 		args = append(args, &settle[i].Unit.Messages[0].Ref)
 		bytes += r.held[settle[i].Unit.ID].bytes
 	}
-	args[9] = bytes
+	args[10] = bytes
 	ahead, err := r.readAhead(ctx, append(args, free...), len(free))
 	if redis.HasErrorPrefix(err, "OOM") { // a full Redis queues nothing of a transaction; it runs the script turn
 		r.plain = false
@@ -141,6 +141,7 @@ func (r *reader) plainReply(counters string, entries []entry, free []any, settle
 		}
 	}
 	r.noPlain = false
+	r.answered(len(settle) > 0 || n > 0)
 	for i := range settle {
 		rep.Results[i] = broker.SettleResult{Unit: settle[i].Unit, Consequence: broker.Committed}
 		delete(r.held, settle[i].Unit.ID)

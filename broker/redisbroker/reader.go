@@ -20,14 +20,19 @@ type reader struct {
 	slots   int
 	lease   time.Duration
 	flags   string
-	mu      sync.Mutex // guards name and gone: Renew may run beside a Turn that resumes
+	mu      sync.Mutex // guards the fields up to freed: Renew may run beside a Turn that resumes
 	name    string
+	next    string // the new name of a resume that has no answer yet
+	last    int64  // number of the last answered call that settled or handed out something: the server must have the same
 	gone    bool
+	freed   bool // what it held was given back, or somebody is at it
 	held    map[uint64]*held
 	nextID  uint64
 	runs    map[string]int // units in a row of a group, for fairness
 	autoEnd bool
-	call    string // number of the last turn call
+	call    string // number of the turn call that is made, "" before it was sent
+	calls   int64  // how many were made
+	token   bool   // the name is that of a lock token: other clients may settle under it, so nothing is compared
 	// withState says whether the units of the reply being read carry state.
 	withState bool
 	bodies    []any // of the reply being read
@@ -72,7 +77,8 @@ func (b *Broker) OpenReader(ctx context.Context, queue string, opt broker.Reader
 	}
 	for range maxCallTries {
 		v, err := b.run(ctx, "register", r.key, b.now(), r.name, opt.Lease.Milliseconds(), opt.Slots, limit)
-		if infrastructure(err) { // the orphan, if there is one, holds nothing and expires
+		if infrastructure(err) { // the orphan, if there is one, holds no messages, but slots
+			_ = b.giveBack(ctx, r.key, opt.Lease, r.name)
 			r.name = b.nextName()
 			continue
 		}
@@ -188,7 +194,12 @@ func mergeResults(settle []broker.Settlement, final map[uint64]broker.SettleResu
 		return rep
 	}
 	for _, x := range rep.Results {
-		final[x.Unit.ID] = x
+		if x.Unit == nil { // the reply could not be read
+			continue
+		}
+		if _, told := final[x.Unit.ID]; !told {
+			final[x.Unit.ID] = x
+		}
 	}
 	rep.Results = rep.Results[:0]
 	for _, s := range settle {
@@ -218,6 +229,7 @@ func (r *reader) once(ctx context.Context, req broker.TurnRequest, settle []brok
 			return rep, err
 		}
 	}
+	r.call = ""
 	args, order, err := r.turnArgs(ctx, req, settle)
 	if err != nil {
 		return broker.TurnReply{}, err
@@ -237,51 +249,63 @@ func (r *reader) once(ctx context.Context, req broker.TurnRequest, settle []brok
 	return rep, nil
 }
 
+// answered notes that the server has answered the call that was made; marking says that it settled or handed out something.
+func (r *reader) answered(marking bool) {
+	if marking {
+		r.mu.Lock()
+		r.last = r.calls
+		r.mu.Unlock()
+	}
+}
+
 // refusal is the error a turn's one-word answer stands for; nil for a reply.
 func (r *reader) refusal(s string) error {
 	switch s {
 	case "FENCED", "EXISTS":
-		return broker.ErrLockLost.With("reader %s of queue %q outlived its lease", r.name, r.queue)
+		return broker.ErrLockLost.With("reader %s of queue %q: its lease has ended, or the server lost its last writes", r.name, r.queue)
 	case "NOENT":
 		return broker.ErrUnknownEntity.With("queue %q is gone from Redis", r.queue)
 	}
 	return nil
 }
 
-// callNumber names one turn call; it is unique among all clients, since a token may be settled by anybody.
+// callNumber names one turn call. A reader counts its calls; that of a token is unique among all clients, since a token may be
+// settled by anybody.
 func (r *reader) callNumber() string {
-	r.call = r.b.boot + "/" + strconv.FormatInt(r.b.callN.Add(1), 36)
+	if r.token {
+		r.call = r.b.boot + "/" + strconv.FormatInt(r.b.callN.Add(1), 36)
+	} else {
+		r.calls++
+		r.call = strconv.FormatInt(r.calls, 10)
+	}
 	return r.call
+}
+
+// lastNumber is what the scripts compare with the reader's record; "" has them not compare.
+func (r *reader) lastNumber() string {
+	if r.token {
+		return ""
+	}
+	return strconv.FormatInt(r.last, 10)
 }
 
 // Renew implements broker.Reader.
 func (r *reader) Renew(ctx context.Context) error {
 	r.mu.Lock()
-	name, gone := r.name, r.gone
+	name, gone, last := r.name, r.gone, r.lastNumber()
 	r.mu.Unlock()
 	if gone {
 		return broker.ErrReaderClosed
 	}
-	v, err := r.b.repeat(ctx, "renew", r.key, r.b.now(), name, r.lease.Milliseconds())
+	v, err := r.b.repeat(ctx, "renew", r.key, r.b.now(), name, r.lease.Milliseconds(), last)
 	if err != nil {
 		return r.b.fault("renew the lease on "+r.queue, err)
 	}
-	if v == "FENCED" && r.Name() == name {
-		return broker.ErrLockLost.With("reader %s of queue %q", name, r.queue)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	// A resume that has no answer yet may have been done: then the old name is gone, which says nothing.
+	if v == "FENCED" && r.name == name && r.next == "" {
+		return broker.ErrLockLost.With("reader %s of queue %q: its lease has ended, or the server lost its last writes", name, r.queue)
 	}
 	return nil
-}
-
-// Close implements broker.Reader.
-func (r *reader) Close(ctx context.Context) error {
-	r.mu.Lock()
-	gone, name := r.gone, r.name
-	r.gone = true
-	r.mu.Unlock()
-	r.held = map[uint64]*held{}
-	if gone {
-		return nil
-	}
-	_, err := r.b.repeat(ctx, "release", r.key, r.b.now(), name)
-	return r.b.fault("release a reader of "+r.queue, err)
 }

@@ -103,7 +103,7 @@ func (b *Broker) receiveOnce(ctx context.Context, prefix, path, group string, op
 		return nil, false, err
 	}
 	r := b.newReader(prefix, path, opt.Lock)
-	r.name = "p:" + rand.Text()
+	r.name, r.token = "p:"+rand.Text(), true
 	r.flags += "nfe"
 	free := make([]any, opt.Max)
 	for i := range free {
@@ -111,7 +111,7 @@ func (b *Broker) receiveOnce(ctx context.Context, prefix, path, group string, op
 	}
 	args := []any{
 		r.name, b.now(), r.lease.Milliseconds(), r.flags, opt.Top, len(free), len(free), "", escape(b.ns), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-		group, opt.Conversation, r.callNumber(),
+		group, opt.Conversation, r.callNumber(), "",
 	}
 	v, err := b.run(ctx, "turn", r.key, append(args, free...)...)
 	if infrastructure(err) {
@@ -214,7 +214,7 @@ func (b *Broker) tokenReader(ctx context.Context, prefix, path, token string) (*
 		return nil, err
 	}
 	r := b.newReader(prefix, path, e.Settings.LockDuration)
-	r.name = name
+	r.name, r.token = name, true
 	r.flags += "fwr"
 	return r, r.restore(ctx, win)
 }
@@ -285,7 +285,7 @@ func (b *Broker) Renew(ctx context.Context, path, token string) (time.Time, erro
 		return time.Time{}, err
 	}
 	name, _, _ := strings.Cut(token, tokenMark)
-	v, err := b.repeat(ctx, "renew", prefix+"meta", b.now(), name, e.Settings.LockDuration.Milliseconds())
+	v, err := b.repeat(ctx, "renew", prefix+"meta", b.now(), name, e.Settings.LockDuration.Milliseconds(), "")
 	if err != nil {
 		return time.Time{}, b.fault("renew", err)
 	}

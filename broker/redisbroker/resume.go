@@ -23,7 +23,10 @@ func (r *reader) resume(ctx context.Context, settle []broker.Settlement) (map[ui
 	}
 	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
 	next := r.b.nextName()
-	args := []any{r.b.now(), r.Name(), next, r.lease.Milliseconds(), r.call, len(ids)}
+	r.mu.Lock()
+	r.next = next
+	r.mu.Unlock()
+	args := []any{r.b.now(), r.name, next, r.lease.Milliseconds(), r.lastNumber(), r.call, len(ids)}
 	for _, id := range ids {
 		u := r.held[id].unit
 		args = append(args, u.Slot, joinRefs(u), u.Group, flag(settling[id]))
@@ -44,21 +47,25 @@ func (r *reader) resume(ctx context.Context, settle []broker.Settlement) (map[ui
 }
 
 func (r *reader) resumed(next string, ids []uint64, ans []string) (map[uint64]bool, map[int]string, error) {
-	if len(ans) < 2 || ans[0] != "OK" {
-		return nil, nil, broker.ErrLockLost.With("reader %s of queue %q outlived its lease", r.Name(), r.queue)
+	if len(ans) < 3 || ans[0] != "OK" {
+		return nil, nil, r.refusal("FENCED")
+	}
+	number, err := strconv.ParseInt(ans[1], 10, 64)
+	if err != nil {
+		return nil, nil, broker.ErrCorrupt.With("the number %q in the record of reader %s", ans[1], next)
 	}
 	r.mu.Lock()
-	r.name = next
+	r.name, r.next, r.last = next, "", number
 	r.mu.Unlock()
 	still := map[uint64]bool{}
 	codes := map[int]string{}
-	for line := range strings.SplitSeq(ans[1], "\n") {
+	for line := range strings.SplitSeq(ans[2], "\n") {
 		u, code, _ := strings.Cut(line, " ")
 		if n, err := strconv.Atoi(u); err == nil {
 			codes[n] = code
 		}
 	}
-	for _, s := range ans[2:] {
+	for _, s := range ans[3:] {
 		i, err := strconv.Atoi(s)
 		if err == nil && i >= 1 && i <= len(ids) {
 			still[ids[i-1]] = true

@@ -20,7 +20,7 @@ var scriptFiles embed.FS
 
 // The scripts by name: one for each atomic transition. Each has one typed wrapper; nothing else calls them.
 var scriptNames = []string{
-	"append", "arrive", "chunk", "configure", "due", "plain", "purge", "reap", "rearm", "rebuild", "register", "release", "renew",
+	"append", "arrive", "chunk", "configure", "due", "ghosts", "plain", "purge", "reap", "rearm", "rebuild", "register", "release", "renew",
 	"repair", "resubmit", "resume", "schedule", "status", "sweep", "turn", "txdone", "txfail", "txhead", "txnow", "work",
 }
 

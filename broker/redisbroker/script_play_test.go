@@ -128,6 +128,8 @@ var (
 	clockID = regexp.MustCompile(`\b[0-9]{13}-[0-9]+\b`)
 	// Of these streams nothing else names an entry.
 	clockStream = regexp.MustCompile(`^stream .*:(events|archive|rt:.*)$`)
+	// The server's names are random, and the embedded one has none.
+	runName = regexp.MustCompile(`^( *)run = .*$`)
 	// The embedded server says otherwise that there is no id yet.
 	noID = regexp.MustCompile(`(last-generated-id|last-delivered-id)( 0?)?$`)
 )
@@ -166,7 +168,7 @@ func (p *play) keys() map[string][]string {
 	}
 	text = p.plain(strings.Join(lines, "\n"))
 	for line := range strings.SplitSeq(text, "\n") {
-		line = noID.ReplaceAllString(line, "$1 0-0")
+		line = runName.ReplaceAllString(noID.ReplaceAllString(line, "$1 0-0"), "${1}run = <server>")
 		switch {
 		case !strings.HasPrefix(line, "  "):
 			key = line

@@ -1,6 +1,7 @@
 package redisbroker
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -28,7 +29,7 @@ func (p *play) do(w, more []string) ([]string, error) {
 		v, err := p.b.rdb.Do(p.t.Context(), anys(w[1:])...).Result()
 		return []string{fmt.Sprint("reply ", v)}, err
 	case "turn":
-		v, err := p.b.run(p.t.Context(), "turn", p.key(w[1]), p.turnWords(w[2:], more)...)
+		v, err := p.b.run(p.t.Context(), "turn", p.key(w[1]), p.turnWords(w[1], w[2:], more)...)
 		r := &reader{}
 		s := r.text(v)
 		return printTurn(s, r.bodies), err
@@ -69,7 +70,7 @@ func (p *play) plainly(queue string, words []string) ([]string, error) {
 		o[k] = v
 	}
 	free, refs := list(o["free"]), list(o["plain"])
-	args := []any{"evalsha", p.b.scripts["plain"].sha, 1, p.key(queue), p.b.now(), words[0], 10000, o["call"], o["win"], o["bytes"], len(refs), len(free)}
+	args := []any{"evalsha", p.b.scripts["plain"].sha, 1, p.key(queue), p.b.now(), words[0], 10000, o["call"], p.last(queue, words[0], "", o), o["win"], o["bytes"], len(refs), len(free)}
 	args = append(append(args, refs...), free...)
 	r := &reader{b: p.b, name: words[0], prefix: strings.TrimSuffix(p.key(queue), "meta")}
 	count := len(free)
@@ -145,9 +146,9 @@ func (p *play) effects(more []string) (v []any, n int) {
 }
 
 // turnWords makes the ARGV of a turn from words: flags, lease, top, free slots (empty of them are empty), win (units still held),
-// plain refs, units as refs@group, dc as handle:number, att and sys and hot members, from (a group or a group/conversation), call (its number);
+// plain refs, units as refs@group, dc as handle:number, att and sys and hot members, from (a group or a group/conversation), call (its number), last (that of the call before, see last);
 // and from the lines "effect …" and "other KIND GROUP REFS PAUSE RANDOM ERROR REASON DESCRIPTION".
-func (p *play) turnWords(words, more []string) []any {
+func (p *play) turnWords(queue string, words, more []string) []any {
 	o := map[string]string{"lease": "10000", "top": "1", "bytes": "0", "call": "7"}
 	for _, w := range words[1:] {
 		k, v, _ := strings.Cut(w, "=")
@@ -170,11 +171,26 @@ func (p *play) turnWords(words, more []string) []any {
 	args := []any{
 		words[0], p.b.now(), o["lease"], o["flags"], o["top"], len(free), empty, o["win"], p.b.ns, o["bytes"], len(plain), len(refs),
 		len(groups) / 2, len(dc), len(att), len(sys), len(hot), neffects, nothers, group, conv, o["call"],
+		p.last(queue, words[0], o["flags"], o),
 	}
 	for _, v := range [][]any{free, plain, refs, groups, dc, att, sys, hot, effects, others} {
 		args = append(args, v...)
 	}
 	return args
+}
+
+// last is the number of the reader's last answered call: what last= says, else that of its record, as a reader knows it that lost no
+// reply. A token has none.
+func (p *play) last(queue, reader, flags string, o map[string]string) string {
+	if n, said := o["last"]; said {
+		return n
+	}
+	if strings.Contains(flags, "f") {
+		return ""
+	}
+	record, _ := p.b.rdb.HGet(p.t.Context(), strings.TrimSuffix(p.key(queue), "meta")+"win", reader).Result()
+	first, _, _ := strings.Cut(record, "\n")
+	return cmp.Or(strings.TrimPrefix(first, "#"), "0")
 }
 
 func list(s string) []any {

@@ -37,11 +37,11 @@ func (r *reader) turnArgs(ctx context.Context, req broker.TurnRequest, settle []
 	}
 	win, closed := r.kept(settle)
 	free, empty := openSlots(req, closed)
-	args := make([]any, 0, 22+len(free)+len(c.plain)+len(c.refs)+len(c.groups)+len(c.dc)+len(c.att)+len(c.sys)+len(c.effects)+len(c.others))
+	args := make([]any, 0, 23+len(free)+len(c.plain)+len(c.refs)+len(c.groups)+len(c.dc)+len(c.att)+len(c.sys)+len(c.effects)+len(c.others))
 	ngroups := len(c.groups) / 2
 	args = append(args, r.name, r.b.now(), r.lease.Milliseconds(), r.flags+c.flags()+r.wants(), max(1, req.Top), len(free), empty, win,
 		escape(r.b.ns), c.bytes, len(c.plain), len(c.refs), ngroups, len(c.dc), len(c.att), len(c.sys), len(c.hot), c.neffects,
-		c.nothers, "", "", r.callNumber())
+		c.nothers, "", "", r.callNumber(), r.lastNumber())
 	args = append(args, free...)
 	for _, v := range [][]any{c.plain, c.refs, c.groups, c.dc, c.att, c.sys, c.hot, c.effects, c.others} {
 		args = append(args, v...)

@@ -147,6 +147,7 @@ func (r *reader) read(s string, settle []broker.Settlement, order []int) (rep br
 	if c.bad {
 		return rep, false, broker.ErrCorrupt.With("a turn's reply on queue %q", r.queue)
 	}
+	r.answered(len(settle)+len(rep.Units) > 0)
 	r.countRuns(rep.Units, settle)
 	return rep, status == "NOGROUP", nil
 }

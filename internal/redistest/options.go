@@ -33,10 +33,11 @@ func Password(password string) Option {
 }
 
 // Persistent switches the append-only file on, written through to disk at every
-// command, so that data survives [Server.Kill] and [Server.Restart].
+// command and never rewritten, so that data survives [Server.Kill] and
+// [Server.Restart], all of it or, with [Server.Lose], up to a point.
 func Persistent() Option {
 	return func(o *options) {
-		o.lines = append(o.lines, "appendonly yes", "appendfsync always")
+		o.lines = append(o.lines, "appendonly yes", "appendfsync always", "auto-aof-rewrite-percentage 0")
 	}
 }
 

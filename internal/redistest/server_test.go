@@ -179,3 +179,25 @@ func running(pid int) bool {
 	_, after, _ := strings.Cut(string(stat), ") ")
 	return !strings.HasPrefix(after, "Z")
 }
+
+func TestLose(t *testing.T) {
+	s := Start(t, Persistent())
+	c := s.Client(t)
+	set := func(v string) {
+		t.Helper()
+		Eventually(t, "a write", func() bool { return c.Set(t.Context(), "k", v, 0).Err() == nil })
+	}
+	set("kept")
+	written := s.Written(t)
+	set("lost")
+	s.Lose(t, written)
+	var got string
+	Eventually(t, "an answer", func() (ok bool) {
+		var err error
+		got, err = c.Get(t.Context(), "k").Result()
+		return err == nil
+	})
+	if got != "kept" {
+		t.Errorf("after the last write was lost: got %q, want %q", got, "kept")
+	}
+}

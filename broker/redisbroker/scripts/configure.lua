@@ -1,5 +1,5 @@
 -- configure: create a queue with its sub-queues, or alter it. Streams get their group from 0, so nothing is missed (M2).
--- lib: names base
+-- lib: names base history
 -- KEYS 1: meta of the queue.
 -- ARGV 1: now in ms, '' for the server's  2: queue number, 8 hex digits  3: number of settings, then name and value of each
 --   then number of services, and their names; number of priority rules, and key and level of each.
@@ -7,11 +7,12 @@
 local now = clock(ARGV[1])
 local P = sub(KEYS[1], 1, -5)
 local new = call('EXISTS', P .. 'meta') == 0
+local this = server()
 -- fresh is a new meta.
 local function fresh(key, kind, ...)
   call('HSET', key, 'status', 'active', 'seq', '0', 'ready', '0', 'locked', '0', 'bytes', '0', 'nextdue', '0', 'chg', '0', 'asleep', '0',
     'ttlf', '0', 'hasstate', '0', 'shared', '0', 'lanes', '5', 'kind', kind, 'pcount', '0', 'ttl', '0', 'age', '0', 'retention', '0',
-    'actq', '', 'epoch', '0', 'qn', ARGV[2], ...)
+    'actq', '', 'epoch', '0', 'qn', ARGV[2], 'run', this, ...)
 end
 -- A queue's meta is a real hash, since it has a long value: a small one is searched from its start for every field.
 if new then

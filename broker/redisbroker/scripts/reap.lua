@@ -1,6 +1,7 @@
 -- reap: a reader whose lease has ended is dead or fenced. Its announced units are counted: exactly when a slot held one, as
--- uncertain when a slot held several; everything goes back, at once and at the front.
--- lib: names base entry lock readers stored waits notify park attempt dead giveback dialog transmit
+-- uncertain when a slot held several; everything goes back, at once and at the front. A lease that was granted by a server which has
+-- since been replaced, or started anew, counts nothing: its reader may have done what that server lost.
+-- lib: names base history entry lock readers stored waits notify park attempt dead giveback dialog transmit
 -- KEYS 1: meta of the queue or sub-queue.
 -- ARGV 1: now in ms, '' for the server's  2: reader  3: flags (d direct writes)  4: 1: peek-lock that expired, not a host's death
 -- RETURNS LIVE when the lease has not ended, GONE when there is no such reader, else DEAD and for each message of an announced
@@ -14,18 +15,21 @@ local lease = call('ZSCORE', c.P .. 'rd', name)
 if not lease then return {'GONE'} end
 if tonumber(lease) >= now then return {'LIVE'} end
 call('HDEL', c.P .. 'meta', '_')
+local innocent = tonumber(lease) <= grace(c)
 local why = ARGV[4] == '1' and 'LeaseLost: the lock expired before the message was settled' or
   'HostCrash: the host died or stalled past its lease'
 local list, per, known, have = units(c, name), {}, {}, {}
 for _, r in ipairs(pending(c, name)) do have[r] = true end
 for _, u in ipairs(list) do
   per[u.slot] = (per[u.slot] or 0) + 1
-  for _, r in ipairs(u.refs) do known[r] = true end
+  if not innocent then
+    for _, r in ipairs(u.refs) do known[r] = true end
+  end
 end
 local out = {'DEAD'}
 orphans(c, now, name, known, list)
 for _, u in ipairs(list) do
-  local refs = present(have, u.refs)
+  local refs = innocent and {} or present(have, u.refs)
   if #refs > 0 then
     local counted = per[u.slot] == 1
     local atts = call('HMGET', c.P .. 'att', unpack(refs))

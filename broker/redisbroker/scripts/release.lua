@@ -1,5 +1,6 @@
--- release: a reader goes; everything it still holds is given back uncounted (shutdown, G9). Repeating it is harmless, and so is a
--- call after the lease has ended.
+-- release: a reader goes; everything it still holds, by its record or as pending entries, is given back uncounted (shutdown, G9, or a
+-- reader that failed or finds that the server lost its last writes). The name need not be registered: that may be what was lost.
+-- Repeating it is harmless, and so is a call after the lease has ended.
 -- lib: names base entry lock readers stored waits notify giveback
 -- KEYS 1: meta of the queue or sub-queue.
 -- ARGV 1: now in ms, '' for the server's  2: reader
@@ -9,7 +10,8 @@ local c = open(sub(KEYS[1], 1, -5))
 if not c then return 'OK' end
 local name = ARGV[2]
 local lease = call('ZSCORE', c.P .. 'rd', name)
-if not lease or tonumber(lease) < now then return 'OK' end -- expired is lost: reap counts what was running
+if lease and tonumber(lease) < now then return 'OK' end -- expired is lost: reap counts what was running
+if not lease and call('HEXISTS', c.P .. 'win', name) + call('HEXISTS', c.P .. 'sl', name) == 0 and #pending(c, name) == 0 then return 'OK' end
 call('HDEL', c.P .. 'meta', '_')
 local list = units(c, name)
 orphans(c, now, name, {}, list)

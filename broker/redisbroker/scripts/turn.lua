@@ -9,14 +9,16 @@
 --   10: bytes of committed bodies  11: plain refs committed  12: group refs committed  13: groups committed
 --   14: dc pairs  15: att fields to drop  16: handles of system messages committed  17: hot groups (no hand-over)
 --   18: effects  19: other units  20: group to receive from, '' any  21: conversation to receive from, '' any
---   22: number of this call, of one reader never the same twice  then these vectors in this order: free slots, plain refs,
+--   22: number of this call, of one reader never the same twice and always greater  23: number of the reader's last answered call that
+--   settled or handed out something (its record has it), '' of a token  then these vectors in this order: free slots, plain refs,
 --   group refs, groups each followed by its number of refs, dc pairs, att fields, system handles, hot groups, effects (see effects), other units: kind (R rollback, D
 --   dead-letter, G give back, U uncertain rollback), group, number of refs, refs, pause ms or −1, random 0…1, last error,
 --   reason, description.
 -- RETURNS a list: lines about the call, lines of the units, then the bodies of the messages handed out, in order (each apart, since Lua
 --   hashes and copies a string once more for everything it is joined with). The lines: status (ON, OFF, NOGROUP when a lane lost its group), now, again, alone, ready, next due, 1 when the
 --   next call may be one of plain, 1 when units carry state, number of results, results (unit number and what it led to; a plain commit has none), numbers of sends,
---   number of units, units (emit in lib/take.lua), with flag e and units the endpoints (emit_endpoints); or FENCED, EXISTS, NOENT.
+--   number of units, units (emit in lib/take.lua), with flag e and units the endpoints (emit_endpoints); or FENCED (the lease is over, or the
+--   record has another number: the server has lost its last writes, and with them what this reader knows), EXISTS, NOENT.
 -- T holds the steps of a turn: the embedded server allows a script 200 local names only.
 local T = {}
 local P = sub(KEYS[1], 1, -5)
@@ -35,11 +37,12 @@ if T.has('n') then
 elseif not lease or tonumber(lease) < now then
   return 'FENCED'
 end
+if ARGV[23] ~= '' and sub(call('HGET', P .. 'win', me) or '#0\n', 1, #ARGV[23] + 2) ~= '#' .. ARGV[23] .. '\n' then return 'FENCED' end
 
 -- A is the call: how many of each vector, and where in ARGV each starts.
 local A = {nfree = tonumber(ARGV[6]), nplain = tonumber(ARGV[11]), nrefs = tonumber(ARGV[12]), ngroups = tonumber(ARGV[13]),
   ndc = tonumber(ARGV[14]), natt = tonumber(ARGV[15]), nsys = tonumber(ARGV[16]), nhot = tonumber(ARGV[17]),
-  neff = tonumber(ARGV[18]), nother = tonumber(ARGV[19]), free = 23}
+  neff = tonumber(ARGV[18]), nother = tonumber(ARGV[19]), free = 24}
 A.plain = A.free + A.nfree
 A.refs = A.plain + A.nplain
 A.groups = A.refs + A.nrefs
@@ -288,17 +291,19 @@ function T.receive_any(H)
   return again or H.more
 end
 
--- record writes what the reader holds now; a token that holds nothing any more is forgotten.
+-- record writes what the reader holds now, and the number of the call when that settled or handed out anything. Such a record
+-- stays while the reader lives, so that a call which was lost with the server's last writes is missed. A token that holds nothing any
+-- more is forgotten.
 function T.record(H)
-  if H.units > 0 or ARGV[8] ~= '' then
+  if H.units > 0 or ARGV[8] ~= '' and T.has('f') then
     call('HSET', P .. 'win', me, table.concat(H.win, '', 1, H.nw))
   elseif T.has('f') then
     call('ZREM', P .. 'rd', me)
     call('HDEL', P .. 'win', me)
     call('HDEL', P .. 'sl', me)
     for lane in string.gmatch(lanes_of(c), '[^,]+') do call('XGROUP', 'DELCONSUMER', P .. 's:' .. lane, 'w', me) end
-  else
-    call('HDEL', P .. 'win', me)
+  elseif A.nplain + A.ngroups + A.nother > 0 then
+    call('HSET', P .. 'win', me, H.win[1])
   end
 end
 

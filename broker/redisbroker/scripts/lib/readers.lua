@@ -85,6 +85,19 @@ local function strays(c, refs)
   c.dirty = true
 end
 
+-- back_from gives back what name held of g. When the group is not its own (only by hand, or by a host of another version), nobody's
+-- lock is touched.
+local function back_from(c, name, g, refs)
+  if lock_parse(lock_get(c, g)) == name then return back(c, g, refs) end
+  c.locked = c.locked - #refs
+  refs = collapse(c, refs)
+  c.ready = c.ready + #refs
+  if #refs == 0 then return end
+  rename(c, refs, 1, #refs, 'backlog')
+  front(c, g, refs)
+  added(c, g, #refs)
+end
+
 -- orphans gives back, uncounted, what a name holds but does not know (a lost reply, H3). What stands in no line of its record was
 -- never counted as locked.
 local function orphans(c, now, name, known, list)
@@ -110,7 +123,7 @@ local function orphans(c, now, name, known, list)
     end
   end
   if #plain > 0 then back(c, '', plain) end
-  for _, g in ipairs(order) do back(c, g, by[g]) end
+  for _, g in ipairs(order) do back_from(c, name, g, by[g]) end
   if #stray > 0 then strays(c, stray) end
   if list.missing > 0 then
     c.locked, c.ready = c.locked - list.missing, c.ready + list.missing

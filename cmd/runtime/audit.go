@@ -41,7 +41,7 @@ left as it is. Each repaired queue gets the event repaired.`,
 	return cmd
 }
 
-// printAudit prints the differences, then what was looked at: on standard error beside JSON, whose lines are the differences.
+// printAudit prints the differences, then what was looked at: a line of text, or as JSON the last object.
 func (a *app) printAudit(cmd *cobra.Command, rep broker.AuditReport) error {
 	p := a.rows(cmd, "QUEUE", "RULE", "WANT", "GOT", "OUTCOME")
 	for _, d := range rep.Repaired {
@@ -53,11 +53,13 @@ func (a *app) printAudit(cmd *cobra.Command, rep broker.AuditReport) error {
 	if err := p.end(""); err != nil {
 		return err
 	}
-	w := cmd.OutOrStdout()
+	var err error
 	if a.global.output == "json" {
-		w = cmd.ErrOrStderr()
+		err = writeJSON(cmd.OutOrStdout(), newAuditedJSON(rep))
+	} else {
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), auditSummary(rep))
 	}
-	if _, err := fmt.Fprintln(w, auditSummary(rep)); err != nil {
+	if err != nil {
 		return err
 	}
 	var errs []error

@@ -323,6 +323,20 @@ type differenceJSON struct {
 	Outcome string `json:"outcome"` // wrong, or repaired
 }
 
+// auditedJSON is the last line of audit: what it compared, and what came of it.
+type auditedJSON struct {
+	Queues        int64    `json:"queues"`
+	Messages      int64    `json:"messages"`
+	Conversations int64    `json:"conversations"`
+	Differences   int      `json:"differences"`
+	Repaired      int      `json:"repaired"`
+	Unsettled     []string `json:"unsettled"`
+}
+
+func newAuditedJSON(r broker.AuditReport) auditedJSON {
+	return auditedJSON{r.Queues, r.Messages, r.Conversations, len(r.Differences), len(r.Repaired), append([]string{}, r.Unsettled...)}
+}
+
 func differenceRow(d broker.Difference, outcome string) differenceJSON {
 	return differenceJSON{d.Queue, d.Rule, d.Want, d.Got, outcome}
 }

@@ -65,6 +65,7 @@ func examples() []any {
 		purgedJSON{"inventory", 3},
 		statusJSON{"inventory", "active"},
 		differenceJSON{"inventory", "rule", "1", "2", "wrong"},
+		newAuditedJSON(broker.AuditReport{Queues: 3, Messages: 304, Conversations: 2, Unsettled: []string{"web"}}),
 		endedJSON{"handle", true},
 		findingJSON{"eviction", "ok", "noeviction", ""},
 		monitorJSON{instant(at), "inventory", "active", 4, countsJSON{Ready: 1}, &rate, newActivationJSON([]hostMonitor{

@@ -18,11 +18,14 @@ const (
 
 // DecideFailure is the rule of one message after a failed attempt. deliveries and rollbacks include this failure. maxDelivery 0
 // and rollbackLimit 0 mean no limit. Expiry comes first; on a tie the dead letter wins, since it frees the queue (decisions,
-// One queue, two rule sets). The script library states the same rule; a test compares the two.
-func DecideFailure(deliveries, rollbacks int, expired bool, maxDelivery, rollbackLimit int) AfterFailure {
+// One queue, two rule sets). A unit of several messages carries none of them to a limit: nobody knows which of them failed.
+// Each is handed out alone next time, and then it shows. The script library states the same rule; a test compares the two.
+func DecideFailure(deliveries, rollbacks int, expired, several bool, maxDelivery, rollbackLimit int) AfterFailure {
 	switch {
 	case expired:
 		return FailureExpires
+	case several:
+		return FailureRetries
 	case maxDelivery > 0 && deliveries >= maxDelivery:
 		return FailureBuries
 	case rollbackLimit > 0 && rollbacks >= rollbackLimit:

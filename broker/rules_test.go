@@ -25,9 +25,16 @@ func TestDecideFailure(t *testing.T) {
 		{"the two counts are apart: only deliveries reach theirs", 10, 1, false, 10, 5, FailureBuries},
 		{"the two counts are apart: only rollbacks reach theirs", 1, 5, false, 10, 5, FailureTrips},
 	} {
-		got := DecideFailure(c.deliveries, c.rollbacks, c.expired, c.maxDelivery, c.limit)
+		got := DecideFailure(c.deliveries, c.rollbacks, c.expired, false, c.maxDelivery, c.limit)
 		if got != c.want {
 			t.Errorf("%s: got %q, want %q", c.what, got, c.want)
+		}
+		want := FailureRetries // one of several is carried to no limit; what has expired has expired
+		if c.expired {
+			want = FailureExpires
+		}
+		if got := DecideFailure(c.deliveries, c.rollbacks, c.expired, true, c.maxDelivery, c.limit); got != want {
+			t.Errorf("%s, in a unit of several: got %q, want %q", c.what, got, want)
 		}
 	}
 }

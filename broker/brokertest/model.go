@@ -83,6 +83,7 @@ type modelMessage struct {
 
 	delivery, poison, uncertain int // as they must be stored
 	failed, guessed             int // attempts that really failed or died; and those counted on suspicion
+	spared                      int // of those counted, failures of a unit of several messages: they carry it to no limit
 }
 
 // modelReader is a reader.
@@ -101,6 +102,9 @@ type modelUnit struct {
 	reader *modelReader
 	msgs   []*modelMessage
 }
+
+// blamed reports whether an attempt at msg failed, or may have died, since it was last settled.
+func (m *modelMessage) blamed() bool { return m.delivery > 0 || m.uncertain > 0 }
 
 // uncertain reports whether an earlier attempt may have died in u without being counted.
 func (u *modelUnit) uncertain() bool {

@@ -54,14 +54,20 @@ func (m *model) take(r *modelReader, u *broker.Unit, top int) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name(got), err)
 		}
+		if msg.blamed() && len(u.Messages) > 1 {
+			return fmt.Errorf("%s failed before and is not alone", name(got))
+		}
 		uncertain = uncertain || msg.uncertain > 0
 		msg.fate, msg.unit = held, mu
 		mu.msgs = append(mu.msgs, msg)
 	}
 	delete(r.queue.parked, u.Group)
 	m.seen["unit"]++
-	if len(mu.msgs) > 1 {
+	switch {
+	case len(mu.msgs) > 1:
 		m.seen["unit of several messages"]++
+	case mu.msgs[0].spared > 0:
+		m.seen["alone after a unit of several failed"]++
 	}
 	slot := r.slots[u.Slot]
 	if len(slot) > 0 && (uncertain || slot[0].uncertain()) {
@@ -87,7 +93,7 @@ func (m *model) legal(u *modelUnit, msg *modelMessage, got broker.Message) error
 	if msg.lock() != u.unit.Group {
 		return fmt.Errorf("it belongs to %q, not to %q", msg.lock(), u.unit.Group)
 	}
-	if msg.delivery >= q.MaxDelivery || q.Poison.On && msg.poison >= q.Poison.Rollbacks {
+	if msg.delivery-msg.spared >= q.MaxDelivery || q.Poison.On && msg.poison-msg.spared >= q.Poison.Rollbacks {
 		return errors.New("its count is at the limit")
 	}
 	if got.DeliveryCount != msg.delivery || q.Poison.On && got.PoisonCount != msg.poison {

@@ -47,7 +47,7 @@ func (m *model) resubmit(msg *modelMessage, number int64) {
 	}
 	m.unblock(msg.queue, func(o *modelMessage) bool { return o == msg })
 	msg.fate, msg.number, msg.ref = waiting, number, ""
-	msg.delivery, msg.poison, msg.uncertain, msg.failed, msg.guessed = 0, 0, 0, 0, 0
+	msg.delivery, msg.poison, msg.uncertain, msg.failed, msg.guessed, msg.spared = 0, 0, 0, 0, 0, 0
 }
 
 // purge deletes the dead letters of q.

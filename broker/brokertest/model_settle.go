@@ -172,16 +172,19 @@ func (m *model) rollback(u *modelUnit, wait time.Duration) broker.Consequence {
 	if wait < 0 {
 		wait = q.Retry.Initial // the random test uses a multiplier of 1 and no jitter
 	}
-	if wait > 0 && waits && len(q.blocked[u.unit.Group]) == 0 {
+	if wait > 0 && waits {
 		m.pause(u, m.now.Add(wait))
 	}
 	return broker.RolledBack
 }
 
 // count adds one failure to every message of u, and those that were uncertain when convert is set. It returns how many
-// did not become dead letters, and whether one of those is at the limit.
+// did not become dead letters, and whether one of those is at the limit. A unit of several carries none to a limit.
 func (m *model) count(u *modelUnit, convert int) (alive int, trip bool) {
-	q := u.reader.queue
+	q, several := u.reader.queue, len(u.msgs) > 1
+	if several {
+		m.seen["failure of a unit of several"]++
+	}
 	for _, msg := range u.msgs {
 		n := 1
 		if convert > 0 {
@@ -191,6 +194,11 @@ func (m *model) count(u *modelUnit, convert int) (alive int, trip bool) {
 		msg.delivery += n
 		if q.Poison.On {
 			msg.poison += n
+		}
+		if several {
+			msg.spared++
+			alive++
+			continue
 		}
 		if msg.delivery >= q.MaxDelivery {
 			m.seen["dead letter at the limit"]++

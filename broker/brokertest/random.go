@@ -70,7 +70,7 @@ var rare = []string{
 	"dead letter at the limit", "death in a unit", "uncertain death", "uncertain deaths become certain", "commit refused: locked",
 	"commit refused: illegal", "end", "timer fired", "sent by transmission", "transmission arrived", "call of an expired reader",
 	"late call", "settlement over a broken line", "effect 1", "effect 3", "effect 4", "effect 5", "effect 6", "effect 7",
-	"dead letter parks", "resubmit", "resubmit in the old place",
+	"dead letter parks", "resubmit", "resubmit in the old place", "failure of a unit of several", "alone after a unit of several failed",
 }
 
 // setFlag sets a flag of rapid until the returned function is called: opening a broker costs more than some steps.
@@ -111,9 +111,9 @@ func newDriver(t testing.TB, r *rapid.T, open New) *driver {
 		q.Retry = broker.Retry{Multiplier: 1}
 		q.Retry.Initial = rapid.SampledFrom([]time.Duration{0, 0, 2 * time.Second}).Draw(r, "retry of "+q.Name)
 		q.Retry.Max = q.Retry.Initial
-		q.Poison.Rollbacks = rapid.SampledFrom([]int{2, 3, 5}).Draw(r, "poison limit of "+q.Name)
+		q.Poison.Rollbacks = rapid.SampledFrom([]int{1, 2, 3, 5}).Draw(r, "poison limit of "+q.Name)
 		q.OnDeadLetter = rapid.SampledFrom([]string{"continue", "park"}).Draw(r, "on dead letter of "+q.Name)
-		q.MaxDelivery = rapid.SampledFrom([]int{2, 3, 10}).Draw(r, "delivery limit of "+q.Name)
+		q.MaxDelivery = rapid.SampledFrom([]int{1, 2, 3, 10}).Draw(r, "delivery limit of "+q.Name)
 	}
 	defs := broker.Definitions{
 		Queues: []broker.QueueSettings{plain, work, home, sink},

@@ -149,22 +149,28 @@ func anyOrder(s *stage) {
 
 func placesInUnits(s *stage) {
 	s.parking()
-	c := s.begin()
-	s.say(c, numbered("m", 4)...)
-	w := s.open(workQueue, 1)
-	w.top = 2
-	w.want(broker.DeadLettered, deadLetter(w.one("m0", "m1")))
-	s.resubmit(2, 1)
-	w.top = 3
-	w.fail(w.one("m0", "m1", "m2")) // goes back in order
-	s.snapshot(workQueue)
-	w.want(broker.Released, release(w.one("m0", "m1", "m2")))
-	w.one("m0", "m1", "m2")
-	s.expire() // a dead host's unit goes back in order too
-	v := s.open(workQueue, 1)
-	v.top = 4
-	v.commit(v.one("m0", "m1", "m2", "m3"))
-	s.released()
+	for _, dies := range []bool{false, true} {
+		s.say(s.begin(), numbered("m", 4)...)
+		w := s.open(workQueue, 1)
+		w.top = 2
+		w.want(broker.DeadLettered, deadLetter(w.one("m0", "m1")))
+		dead := s.dead(workQueue)
+		s.resubmit(dead[1].SequenceNumber, dead[0].SequenceNumber)
+		w.top = 3
+		w.want(broker.Released, release(w.one("m0", "m1", "m2"))) // goes back in order
+		s.snapshot(workQueue)
+		u := w.one("m0", "m1", "m2")
+		if dies { // a dead host's unit goes back in order too
+			s.expire()
+		} else {
+			w.fail(u)
+			w.close()
+		}
+		v := s.open(workQueue, 1)
+		v.top = 4
+		s.equal("order", v.drain(), "[m0 m1 m2 m3]")
+		s.released()
+	}
 }
 
 func diesAgain(s *stage) {
@@ -264,7 +270,7 @@ func diesAtLimit(s *stage) {
 	s.released()
 }
 
-// noPauseBeside: what stays of a unit that lost a message rests as long as that is parked, and no longer.
+// noPauseBeside: what waits behind a dead letter rests as long as that parks it, and no longer.
 func noPauseBeside(s *stage) {
 	s.parking()
 	s.alter(workQueue, func(q *broker.QueueSettings) {
@@ -276,7 +282,7 @@ func noPauseBeside(s *stage) {
 	w.fail(w.one("m0"))
 	s.advance(2 * time.Second)
 	w.top = 2
-	w.fail(w.one("m0", "m1")) // m0 dies, m1 would rest
+	w.want(broker.DeadLettered, failure(w.one("m0"))) // it failed before, so it comes alone
 	w.none()
 	s.equal("pauses", len(s.snapshot(workQueue).Retry), 0)
 	s.resubmit(1)

@@ -28,6 +28,7 @@ func Run(t *testing.T, open New) {
 		{"Holes", slices.Concat(holes, dialogHoles, wakeHoles, transmitHoles)},
 		{"Rules", slices.Concat(receiveRules, sendRules, poisonRules, timerRules, lifetimeRules, contractRules, retentionRules, priorityRules,
 			transmitRules, scheduleRules, endRules, groupRules, parkRules, activationRules, externalRules)},
+		{"Several", slices.Concat(severalRules)},
 		{"Found", found},
 		{"Cases", slices.Concat(cases, dialogCases, limited)},
 	} {

@@ -15,15 +15,15 @@ import (
 // TestTheScriptsDecideAsGoDoes runs the pure rules of lib/attempt.lua over a table of values, on both servers.
 func TestTheScriptsDecideAsGoDoes(t *testing.T) {
 	onBoth(t, func(t *testing.T, c *redis.Client) {
-		rule := libFunction(t, `return verdict(tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1', tonumber(ARGV[4]), tonumber(ARGV[5]))`)
+		rule := libFunction(t, `return verdict(tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4] == '1', tonumber(ARGV[5]), tonumber(ARGV[6]))`)
 		for _, d := range []int{1, 4, 5, 9, 10, 11} {
 			for _, p := range []int{1, 4, 5, 6} {
 				for _, limits := range [][2]int{{0, 0}, {10, 0}, {0, 5}, {10, 5}, {5, 5}, {1, 1}} {
-					for _, expired := range []bool{false, true} {
-						want := broker.DecideFailure(d, p, expired, limits[0], limits[1])
-						got := evalText(t, c, rule, d, p, flag(expired), limits[0], limits[1])
+					for _, is := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
+						want := broker.DecideFailure(d, p, is[0], is[1], limits[0], limits[1])
+						got := evalText(t, c, rule, d, p, flag(is[0]), flag(is[1]), limits[0], limits[1])
 						if got != string(want) {
-							t.Errorf("deliveries %d, rollbacks %d, expired %v, limits %v: the script says %q, Go %q", d, p, expired, limits, got, want)
+							t.Errorf("deliveries %d, rollbacks %d, expired and several %v, limits %v: the script says %q, Go %q", d, p, is, limits, got, want)
 						}
 					}
 				}

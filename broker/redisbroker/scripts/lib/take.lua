@@ -101,11 +101,11 @@ local function emit_endpoints(H)
 end
 
 -- keep holds a unit of a group back until the lanes were read: entries read in the same call may join it while its backlog is
--- empty and it has fewer than TOP.
-local function keep(H, s, g, items)
+-- empty and it has fewer than TOP, unless its message must be alone.
+local function keep(H, s, g, items, alone)
   local u = {s, g, items}
   H.open[#H.open + 1] = u
-  if H.top > 1 and H.c.lock[g] == H.me then H.open[g] = u end
+  if H.top > 1 and not alone and H.c.lock[g] == H.me then H.open[g] = u end
 end
 
 local function emit_kept(H)

@@ -8,9 +8,11 @@ function att_parse(v, epoch)
 end
 
 -- verdict says what a failed attempt leads to for one message: expire, bury, trip or again. d and p include this failure.
--- Order: expiry, then the delivery limit (it frees the queue, so it wins a tie), then poison.
-function verdict(d, p, is_expired, maxdel, poison)
+-- Order: expiry, then the delivery limit (it frees the queue, so it wins a tie), then poison. A unit of several messages carries
+-- none to a limit: nobody knows which of them failed. Each is handed out alone next time (unit_size), and then it shows.
+function verdict(d, p, is_expired, several, maxdel, poison)
   if is_expired then return 'expire' end
+  if several then return 'again' end
   if maxdel > 0 and d >= maxdel then return 'bury' end
   if poison > 0 and p >= poison then return 'trip' end
   return 'again'
@@ -90,7 +92,7 @@ end
 -- Returns 'again', 'bury' (nothing is left of the unit) or 'trip'.
 function fail(c, now, g, refs, why, ask, rnd, counted, died)
   local keep, trip, turned, worst, gonerefs, dead = {}, nil, false, 1, {}, {}
-  local atts = call('HMGET', c.P .. 'att', unpack(refs))
+  local atts, several = call('HMGET', c.P .. 'att', unpack(refs)), #refs > 1
   local sets = {}
   if counted and c.pscope == 'q' and c.poison > 0 then
     c.pcount = c.pcount + 1
@@ -104,9 +106,9 @@ function fail(c, now, g, refs, why, ask, rnd, counted, died)
       d = d + 1; p = p + 1
       if died then d = d + u; p = p + u; u = 0 end
       if c.pscope == 'q' then p = c.pcount end
-      local look = c.ttlf or (c.maxdel > 0 and d >= c.maxdel) or (c.poison > 0 and p >= c.poison)
+      local look = c.ttlf or not several and ((c.maxdel > 0 and d >= c.maxdel) or (c.poison > 0 and p >= c.poison))
       if look then h, b, f = read(c, ref) end
-      v = verdict(d, p, h and c.ttlf and expired(h, now), c.maxdel, c.poison)
+      v = verdict(d, p, h and c.ttlf and expired(h, now), several, c.maxdel, c.poison)
     else
       u = u + 1
     end
@@ -156,7 +158,6 @@ function fail(c, now, g, refs, why, ask, rnd, counted, died)
   if counted and not trip and #keep > 0 then
     rest = ask >= 0 and ask or pause(worst, c.ri, c.rm, c.rx, c.rj, rnd)
   end
-  if c.parking and c.parking[g] then rest = 0 end
   if g == '' then
     if #keep > 0 then
       if rest > 0 then

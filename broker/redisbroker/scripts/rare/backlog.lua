@@ -131,6 +131,23 @@ function counts_of(c, refs)
   return m, unsure
 end
 
+-- unit_size says how many of refs, in their order, make one unit: a message that was rolled back, or may have been, is handed out
+-- alone until it is settled, so that only a unit of its own can carry it to a limit.
+function unit_size(counts, refs)
+  if not counts or counts[refs[1]] then return counts and 1 or #refs end
+  for i = 2, #refs do
+    if counts[refs[i]] then return i - 1 end
+  end
+  return #refs
+end
+
+-- shorten puts what does not belong into the unit of x back where it waited.
+local function shorten(c, x, counts)
+  local n, rest = unit_size(counts, x.refs), {}
+  for i = #x.refs, n + 1, -1 do rest[i - n] = table.remove(x.refs) end
+  if #rest > 0 then front(c, x.g, rest) end
+end
+
 function unsure_in(counts, refs)
   if not counts then return false end
   for _, r in ipairs(refs) do
@@ -153,6 +170,7 @@ function hand_groups(H, list)
     local counts, unsure = counts_of(c, all)
     local take_now = {}
     for _, x in ipairs(list) do
+      if counts and #x.refs > 1 then shorten(c, x, counts) end
       local _, _, w = lock_parse(lock_get(c, x.g))
       w = math.max(0, w - #x.refs)
       local must_alone = unsure and unsure_in(counts, x.refs)
@@ -175,7 +193,7 @@ function hand_groups(H, list)
     for _, x in ipairs(take_now) do
       local items = sift(H, x.g, x.refs, got, counts)
       if #items > 0 then
-        keep(H, x.slot, x.g, items)
+        keep(H, x.slot, x.g, items, counts and counts[x.refs[1]])
       else
         local _, _, w = lock_parse(lock_get(c, x.g))
         unslot(H, x.slot)

@@ -1,6 +1,7 @@
 -- pick: receive from one group or one conversation (RC-5). What is unread is filed first, so that the group's lists are complete.
 local FILE_AT_ONCE = 500
 
+-- pick_conversation takes what of conversation h makes the next unit off the lists of g, and returns it with its counts.
 local function pick_conversation(c, g, h, top)
   local refs = {}
   for _, l in ipairs({'t', 'e', 's'}) do
@@ -10,9 +11,12 @@ local function pick_conversation(c, g, h, top)
       local head = read(c, r)
       if head and sub(head, 1, #h) == h then refs[#refs + 1] = r end
     end
-    for _, r in ipairs(refs) do if list_of(r) == l then call('LREM', key, 1, r) end end
   end
-  return refs
+  if #refs == 0 then return refs end
+  local counts = counts_of(c, refs)
+  for _ = unit_size(counts, refs) + 1, #refs do table.remove(refs) end
+  for _, r in ipairs(refs) do call('LREM', c.P .. 'b:' .. g .. ':' .. list_of(r), 1, r) end
+  return refs, counts
 end
 
 -- receive_group hands out one unit of group g when nobody holds it; conv '' is any conversation. Returns whether to ask again.
@@ -27,16 +31,15 @@ function receive_group(H, g, conv)
     hand_groups(H, {{g = g}})
     return again and #H.open == 0
   end
-  local refs = pick_conversation(c, g, conv, H.top)
+  local refs, counts = pick_conversation(c, g, conv, H.top)
   if #refs == 0 then
     free(c, g, w)
     return again
   end
-  local counts = counts_of(c, refs)
   lock_set(c, g, held_value(H.me, w - #refs))
   local items = sift(H, g, refs, claim(c, H.me, refs), counts)
   if #items > 0 then
-    keep(H, slot(H, false), g, items)
+    keep(H, slot(H, false), g, items, counts and counts[refs[1]])
   else
     free(c, g, w - #refs)
   end

@@ -56,17 +56,41 @@ func RetryPause(deliveries int, r Retry, random float64) time.Duration {
 }
 
 // AutoEnd adds to a commit the END of each conversation whose EndDialog or Error is in the unit and which the handler did not end
-// itself, when the queue asks for it (decisions, Dialogs). Other verdicts stay as they are.
+// itself, when the queue asks for it (decisions, Dialogs). A message that it dead-letters was not handled, so it ends nothing. Other
+// verdicts stay as they are.
 func AutoEnd(s *Settlement) {
 	if s.Verdict != VerdictCommit || !s.Unit.AutoEnd {
 		return
 	}
 	for i := range s.Unit.Messages {
 		m := &s.Unit.Messages[i]
-		if (m.Kind == KindEndDialog || m.Kind == KindError) && !ends(s.Effects, m.Conversation) {
+		if (m.Kind == KindEndDialog || m.Kind == KindError) && !buries(s.Effects, i) && !ends(s.Effects, m.Conversation) {
 			s.Effects = append(s.Effects, Effect{Kind: EffectEnd, Conversation: m.Conversation})
 		}
 	}
+}
+
+// Buries reports whether s makes dead letters: of the whole unit, or of single messages of it.
+func Buries(s *Settlement) bool {
+	if s.Verdict != VerdictCommit {
+		return s.Verdict == VerdictDeadLetter
+	}
+	for i := range s.Effects {
+		if s.Effects[i].Kind == EffectDeadLetter {
+			return true
+		}
+	}
+	return false
+}
+
+// buries reports whether effects make a dead letter of message i of the unit.
+func buries(effects []Effect, i int) bool {
+	for k := range effects {
+		if effects[k].Kind == EffectDeadLetter && effects[k].Index == i {
+			return true
+		}
+	}
+	return false
 }
 
 func ends(effects []Effect, conversation string) bool {

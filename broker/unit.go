@@ -96,6 +96,7 @@ const (
 	EffectDeleteState                         // delete Key of the unit's group state
 	EffectCommandEnd                          // after the commit, at least once: END Conversation of Queue WITH ERROR Code, Text
 	EffectCommandEnable                       // after the commit: turn Queue ON if its epoch is still Epoch, so that ON happens once
+	EffectDeadLetter                          // message Index of the unit becomes a dead letter with Reason and Text; the others are consumed
 )
 
 // Effect is one staged effect. Which fields count is said at its kind.
@@ -110,7 +111,9 @@ type Effect struct {
 	Lifetime     time.Duration // 0: DefaultLifetime; Forever: none
 	Code         int           // 0: plain END
 	Text         string
-	Cleanup      bool // END WITH CLEANUP; an administrator's verb, refused to handlers
+	Index        int    // of a message of the unit
+	Reason       string // of a dead letter
+	Cleanup      bool   // END WITH CLEANUP; an administrator's verb, refused to handlers
 	After        time.Duration
 	Cron, Zone   string
 	Epoch        int64 // of the queue, as its queue_disabled event tells it

@@ -3,6 +3,7 @@ package redisbroker
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,9 @@ func (b *Broker) encodeEffects(ctx context.Context, c *turnCall, u int, queue st
 		}
 	}
 	for i := range effects {
+		if overruled(effects, i) {
+			continue
+		}
 		if effects[i].Kind == broker.EffectBegin { // later effects of this unit may be on it
 			info = withBegun(info, &effects[i])
 		}
@@ -83,12 +87,35 @@ func (b *Broker) encodeEffect(e *broker.Effect, unit *broker.Unit, info map[stri
 		return []any{"C", escape(e.Queue), "end", e.Conversation, strconv.Itoa(e.Code), strings.ToValidUTF8(e.Text, "\uFFFD"), ""}, nil
 	case broker.EffectCommandEnable:
 		return []any{"C", escape(e.Queue), "enable", "", "", "", strconv.FormatInt(e.Epoch, 10)}, nil
+	case broker.EffectDeadLetter:
+		if err := checkSingle(unit, e); err != nil {
+			return nil, err
+		}
+		return []any{"D", unit.Messages[e.Index].Ref, lossy(e.Reason), lossy(e.Text)}, nil
 	case broker.EffectPutState:
 		return []any{"P", group, escape(e.Key), e.Value}, nil
 	case broker.EffectDeleteState:
 		return []any{"Z", group, escape(e.Key)}, nil
 	}
 	return nil, broker.ErrNotAvailable.With("effect %d", e.Kind)
+}
+
+// overruled reports whether effect i makes a dead letter of a message of which a later one does: the last says why.
+func overruled(effects []broker.Effect, i int) bool {
+	if effects[i].Kind != broker.EffectDeadLetter {
+		return false
+	}
+	return slices.ContainsFunc(effects[i+1:], func(e broker.Effect) bool {
+		return e.Kind == broker.EffectDeadLetter && e.Index == effects[i].Index
+	})
+}
+
+// checkSingle checks that the message of an EffectDeadLetter is one of the unit.
+func checkSingle(unit *broker.Unit, e *broker.Effect) error {
+	if unit == nil || e.Index < 0 || e.Index >= len(unit.Messages) {
+		return broker.ErrUnknownMessage.With("message %d of the unit", e.Index)
+	}
+	return nil
 }
 
 func flag(on bool) string {

@@ -49,6 +49,8 @@ func (b *Broker) CheckEffect(ctx context.Context, unit *broker.Unit, eff *broker
 	case broker.EffectCommandEnable:
 		_, err := b.queueEntry(ctx, eff.Queue)
 		return err
+	case broker.EffectDeadLetter:
+		return checkSingle(unit, eff)
 	case broker.EffectPutState, broker.EffectDeleteState:
 		if unit != nil && unit.Group == "" {
 			return broker.ErrNoState

@@ -154,7 +154,7 @@ func (b *Broker) Settle(ctx context.Context, path, token string, s broker.Settle
 	if _, err := b.queueEntry(ctx, queue); err != nil {
 		return broker.SettleResult{}, err
 	}
-	if s.Verdict == broker.VerdictDeadLetter && broker.ParsePath(path).Sub != broker.SubNone {
+	if broker.Buries(&s) && broker.ParsePath(path).Sub != broker.SubNone {
 		return broker.SettleResult{}, broker.ErrDeadLetterAgain.With("%s", path)
 	}
 	r, err := b.tokenReader(ctx, prefix, path, token)

@@ -125,7 +125,7 @@ function T.uncommon()
       end
       at = at + gn[i]
     end
-    return #ok, settle_slowly(c, now, ok)
+    return #ok, settle_slowly(c, now, ok, X.dead)
   end
 
   -- refuse rolls back a commit whose effects cannot be: uncounted when a reader holds a group it needs, else as a failure.
@@ -145,6 +145,34 @@ function T.uncommon()
       at = at + gn[i]
     end
     for u = 1, A.nplain + A.ngroups do if bad[u] then results[#results + 1] = int(u) .. ' ' .. bad[u] end end
+  end
+
+  -- let_go is for a group whose unit is settled: it is released (hand_over), or stands still when a dead letter parks it.
+  function T.let_go(g)
+    if c.parking and c.parking[g] then
+      local _, _, w = lock_parse(c.lock[g])
+      free(c, g, w)
+    else
+      freed[#freed + 1] = g
+    end
+  end
+
+  -- stop does what on_dead_letter asks for behind a dead letter of a session, or of a conversation that has not ended.
+  function T.stop(g, owner, ref)
+    if owner == '' then return end
+    local dialog = byte(owner, 2) ~= 58
+    if dialog then after_bury(c, now, owner) end
+    if c.odl == 'park' and (not dialog or conv_get(c, owner)) then park().hold(c, now, g, owner, ref) end
+  end
+
+  -- bury_singles makes dead letters of single messages of units that committed (effect D).
+  function T.bury_singles()
+    for _, m in ipairs(X.dead) do
+      if not bad[m.unit] then
+        bury(c, now, m.ref, m.h, m.b, m.reason, m.desc, m.d, m.p, m.last, m.g)
+        T.stop(m.g, owner_of(m.h), m.ref)
+      end
+    end
   end
 
   -- dead_letter moves a unit to the dead-letter queue; what waits behind it goes on, ends or is parked (on_dead_letter).
@@ -168,20 +196,12 @@ function T.uncommon()
           bury(c, now, r, h, b, reason, desc, d, p, why, g)
         end
         local owner = owner_of(h)
-        if owner ~= '' and byte(owner, 2) ~= 58 then
-          gone(c, owner, fields(h)[3], r)
-          after_bury(c, now, owner)
-        end
-        if c.odl == 'park' and owner ~= '' and reason ~= 'MalformedEnvelope' then park().hold(c, now, g, owner, r) end
+        if owner ~= '' and byte(owner, 2) ~= 58 then gone(c, owner, fields(h)[3], r) end
+        if reason ~= 'MalformedEnvelope' then T.stop(g, owner, r) end
       end
     end
     forget_counts(c, refs)
-    if c.parking and c.parking[g] then
-      local _, _, w = lock_parse(c.lock[g])
-      free(c, g, w)
-    elseif g ~= '' then
-      freed[#freed + 1] = g
-    end
+    if g ~= '' then T.let_go(g) end
   end
 
   -- settle_others does the units that do not commit.
@@ -214,7 +234,7 @@ end
 function T.commit()
   call('HDEL', P .. 'meta', '_')
   local done, bytes
-  if anybad then done, bytes = T.commit_slow() else done, bytes = T.commit_fast() end
+  if anybad or X.dead then done, bytes = T.commit_slow() else done, bytes = T.commit_fast() end
   if done == 0 then return end
   c.locked = c.locked - done
   c.bytes = c.bytes - bytes
@@ -308,11 +328,16 @@ function T.record(H)
 end
 
 T.look()
-if anybad or A.nother > 0 then T.uncommon() end
+if anybad or X.dead or A.nother > 0 then T.uncommon() end
 T.commit()
 T.keep_lease()
 local answers = A.neff > 0 and apply_all(c, X, A.eff, A.neff, bad) or {}
-for i = 1, A.ngroups do if not bad[A.nplain + i] then freed[#freed + 1] = groups[i] end end
+if X.dead then T.bury_singles() end
+for i = 1, A.ngroups do
+  if bad[A.nplain + i] == nil then
+    if c.parking then T.let_go(groups[i]) else freed[#freed + 1] = groups[i] end
+  end
+end
 if anybad then T.refuse_bad() end
 if A.nother > 0 then T.settle_others() end
 

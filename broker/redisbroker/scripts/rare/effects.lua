@@ -5,8 +5,9 @@
 -- B begin: handle, from, to, contract, group, lifetime ms, level
 -- E end: handle, code, text, cleanup              T timer: handle, due ms or +ms from now, cron record or ''
 -- X cancel timer: handle    M move: handle, group    P put state: group, key, value    Z delete state: group, key
+-- D dead-letter one message of the unit: ref, reason, description
 -- C command to another queue, after the commit and at least once: queue, what (end, enable), handle, code, text, epoch
-local ARITY = {S = 5, Q = 6, q = 3, B = 7, E = 4, T = 3, X = 1, M = 2, P = 3, Z = 2, C = 6}
+local ARITY = {S = 5, Q = 6, q = 3, B = 7, E = 4, T = 3, X = 1, M = 2, P = 3, Z = 2, D = 3, C = 6}
 
 -- Checking works on shadows: the state each handle would have after the effects before.
 -- A unit that is refused takes its shadows with it (undo), so that it leaves no trace in the check of the next.
@@ -95,13 +96,32 @@ function check.M(c, X, own, h, g2)
   local s = shadow(X, c, h)
   if not s then return call('HEXISTS', c.P .. 'ed', h) == 1 and '8438' or '8426' end
   if foreign(c, s.g, own) or foreign(c, g2, own) then return 'GroupLocked' end
-  if c.parked and s.g ~= g2 and park().find(c, s.g, nil, h) then return 'ConversationParked' end
+  if s.g ~= g2 and (c.parked and park().find(c, s.g, nil, h) or X.parks and X.parks[h]) then return 'ConversationParked' end
   local ep, r = ep_get(c, h), call('HGET', c.P .. 'gr', g2)
   if r and ep and fields(r)[1] ~= ep.svc then return '8439' end
   s.g = g2
 end
 function check.P(c, X, own, g) if g == '' then return 'NoState' end end
 check.Z = check.P
+
+-- What D moves is read here: once the unit is consumed it is gone. The move itself waits for the other effects of the unit, since it
+-- may end the conversation or park it; a conversation that it parks cannot be moved.
+function check.D(c, X, own, ref, reason, desc)
+  local h, b = read(c, ref)
+  if not h or X.dead and X.dead[ref] then return end
+  local owner = owner_of(h)
+  if c.odl == 'park' and owner ~= '' and byte(owner, 2) ~= 58 then
+    local s = shadow(X, c, owner)
+    if s and s.g ~= own then return 'ConversationParked' end
+    X.parks = X.parks or {}
+    X.parks[owner] = true
+  end
+  local counts = call('HMGET', c.P .. 'att', ref, 'e' .. ref)
+  local d, p = att_parse(counts[1], c.epoch)
+  X.dead = X.dead or {}
+  X.dead[ref] = true
+  X.dead[#X.dead + 1] = {unit = X.unit, g = own or '', ref = ref, h = h, b = b, reason = reason, desc = desc, d = d, p = p, last = counts[2] or ''}
+end
 
 -- check_all walks n effects from ARGV[at] and returns unit → error code and where the walk ended. own[u] is the unit's group.
 function check_all(c, X, at, n, own)
@@ -111,6 +131,7 @@ function check_all(c, X, at, n, own)
     if ARGV[at] ~= text then
       text = ARGV[at]
       u = tonumber(text)
+      X.unit = u
       X.undo = {}
     end
     if not bad[u] then
@@ -231,6 +252,7 @@ end
 function apply.M(c, X, h, g2)
   move_conversation(c, h, conv_get(c, h), g2)
 end
+function apply.D() end -- turn does it, behind all other effects
 function apply.P(c, X, g, key, value)
   call('HSET', c.P .. 'st:' .. g, key, value)
   if not c.hasstate then

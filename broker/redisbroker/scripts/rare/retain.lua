@@ -24,18 +24,20 @@ function retain_received(c, now, refs, i, j)
   end
 end
 
--- settle_slowly consumes refs one by one looked at: used when some units of the call must not be consumed. Returns their bytes.
-function settle_slowly(c, now, refs)
-  local bytes = 0
+-- settle_slowly consumes refs one by one looked at: used when some units of the call must not be consumed, or some messages become
+-- dead letters (ref → true), which nothing retains. Returns their bytes.
+function settle_slowly(c, now, refs, dead)
+  local bytes, kept = 0, {}
   for i = 1, #refs do
     local head, body = read(c, refs[i])
+    if not dead or not dead[refs[i]] then kept[#kept + 1] = refs[i] end
     if head then
       bytes = bytes + #body
       local owner = sub(head, 1, find(head, '|', 1, true) - 1)
       if owner ~= '' and byte(owner, 2) ~= 58 then gone(c, owner, fields(head)[3], refs[i]) end
     end
   end
-  if c.retention then retain_received(c, now, refs, 1, #refs) end
+  if c.retention then retain_received(c, now, kept, 1, #kept) end
   consume(c, refs, 1, #refs)
   forget_counts(c, refs)
   return bytes

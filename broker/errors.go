@@ -58,6 +58,16 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
+// Unanswered reports whether err says that the broker could not answer, rather than what it answered: it was out of reach, its call was
+// given up, or what it has stored cannot be read. Such an error is nobody's failure who asked, least of all a handler's (G9).
+func Unanswered(err error) bool {
+	var e *Error
+	if err == nil || !errors.As(err, &e) {
+		return err != nil
+	}
+	return e.Is(ErrUnreachable) || e.Is(ErrCorrupt)
+}
+
 // The catalogue. Numbers are those of SQL Server Service Broker, reasons those of Azure Service Bus where they exist.
 var (
 	// ErrQueueDisabled is returned by a receive from, or an external send to, a queue that is off or disabled.

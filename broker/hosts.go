@@ -35,6 +35,8 @@ type MonitorReport struct {
 	DeadLettered   int64 `json:"dead_lettered"`
 	Lost           int64 `json:"lost"`
 
+	Recess        string    `json:"recess,omitempty"`     // why the plugin cannot handle messages, which wait uncounted; "": it can
+	RecessEnds    time.Time `json:"recess_ends"`          // when it is tried again
 	LastError     string    `json:"last_error,omitempty"` // "" when the last call succeeded
 	LastActivated time.Time `json:"last_activated"`       // zero: never
 	LastEmpty     time.Time `json:"last_empty"`           // zero: never

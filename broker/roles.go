@@ -64,6 +64,13 @@ type ReaderOptions struct {
 // DefaultLease is how long a reader lives in Redis without a sign of life.
 const DefaultLease = 10 * time.Second
 
+// Bounds of a host's lease: below, healthy readers lose it to an ordinary pause of the machine; above, a dead host keeps its messages from
+// everybody for longer than any lock may last (EN-4).
+const (
+	MinLease = time.Second
+	MaxLease = 5 * time.Minute
+)
+
 // Readers opens readers.
 type Readers interface {
 	// OpenReader registers a reader on queue with as many of the wanted slots as the limit leaves. It returns a nil

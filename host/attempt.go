@@ -26,6 +26,10 @@ func newRuns(m *monitor, reader string, slots int) *runs {
 // run makes one attempt at u in slot. ctx ends it: at the end of the drain, or when the reader loses its lease.
 func (rs *runs) run(ctx context.Context, slot int, u *broker.Unit) finished {
 	m := rs.m
+	mark := m.recess.until.Load()
+	if mark != 0 && m.recess.lasts() {
+		return finished{settlement: broker.Settlement{Unit: u, Verdict: broker.VerdictRelease}}
+	}
 	p := m.runner.Load()
 	inv := &rs.inv[slot]
 	inv.Unit, inv.Attempt, inv.Traceparent = u, attemptNumber(u), ""
@@ -34,6 +38,9 @@ func (rs *runs) run(ctx context.Context, slot int, u *broker.Unit) finished {
 	res := p.runner.Run(ctx, inv)
 	m.count.running.Add(-1)
 	res.Settlement.Unit = u
+	if res.Fault != nil || mark != 0 {
+		m.ran(&res, mark)
+	}
 	broker.AutoEnd(&res.Settlement)
 	if span != nil {
 		res = ran(span, res)

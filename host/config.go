@@ -47,9 +47,11 @@ type Config struct {
 	Plugins []PluginConfig
 	// Drain is how long Run lets running attempts finish after its context ended. Defaults to 30 s; <0: not at all.
 	Drain time.Duration
-	// Lease is how long a reader lives in Redis without a sign of life. Defaults to broker.DefaultLease.
+	// Lease is how long a reader lives in Redis without a sign of life: broker.MinLease to broker.MaxLease. Defaults to
+	// broker.DefaultLease.
 	Lease time.Duration
-	// Linger is how long an idle reader stays before it is closed. Defaults to 1 s.
+	// Linger is how long an idle reader stays before it is closed. Defaults to 1 s, and is never more than half the lease: an idle
+	// reader gives no sign of life.
 	Linger time.Duration
 	// Sweep is how often idle queues are looked at for a lost wake-up. Defaults to 5 s.
 	Sweep time.Duration
@@ -84,7 +86,7 @@ type PluginConfig struct {
 func (c Config) withDefaults() Config {
 	c.Drain = orDefault(c.Drain, DefaultDrain)
 	c.Lease = orDefault(c.Lease, broker.DefaultLease)
-	c.Linger = orDefault(c.Linger, DefaultLinger)
+	c.Linger = min(orDefault(c.Linger, DefaultLinger), c.Lease/2)
 	c.Sweep = orDefault(c.Sweep, DefaultSweep)
 	if c.Log == nil {
 		c.Log = slog.Default()
@@ -123,8 +125,11 @@ func (c *Config) validate() error {
 	if c.Waker == nil {
 		errs = append(errs, errors.New("the waker is missing"))
 	}
-	if c.Lease < 0 || c.Linger < 0 || c.Sweep < 0 {
-		errs = append(errs, errors.New("lease, linger and sweep may not be negative"))
+	if c.Lease < broker.MinLease || c.Lease > broker.MaxLease {
+		errs = append(errs, fmt.Errorf("the lease wants %v to %v, has %v", broker.MinLease, broker.MaxLease, c.Lease))
+	}
+	if c.Linger < 0 || c.Sweep < 0 {
+		errs = append(errs, errors.New("linger and sweep may not be negative"))
 	}
 	taken := make(map[string]string, len(c.Plugins))
 	for i := range c.Plugins {

@@ -56,6 +56,8 @@ type MonitorInfo struct {
 	Units          int64                        // handed out
 	Settled        map[broker.Consequence]int64 // by what came of it; every consequence is present
 
+	Recess        string    // why the plugin cannot handle messages; "": it can, or was not asked yet
+	RecessEnds    time.Time // when it is tried again; zero: it was never given up
 	LastError     string    // "" when the last call succeeded
 	LastActivated time.Time // zero: never
 	LastEmpty     time.Time // last turn that found nothing; zero: never
@@ -99,6 +101,7 @@ func (m *monitor) info() MonitorInfo {
 	defer m.mu.Unlock()
 	i.Off, i.Paused, i.MaxReaders, i.Readers = m.off, m.paused, m.max, len(m.readers)
 	i.LastError, i.LastActivated, i.LastEmpty = m.lastErr, m.started, m.emptied
+	i.Recess, i.RecessEnds = m.recess.why, m.recess.ends()
 	i.State = Inactive
 	for _, r := range m.readers {
 		i.Slots += int(r.granted.Load())

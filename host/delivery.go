@@ -135,6 +135,9 @@ const (
 // once makes one step. over says that the session has ended, as end.
 func (d *delivery) once() (end ending, over bool, err error) {
 	now := time.Now()
+	if !d.stopping && d.r.stopped() {
+		d.retire()
+	}
 	switch v := d.look(now); d.decide(v, now) {
 	case stepTurn:
 		return d.turn()
@@ -224,9 +227,14 @@ func (d *delivery) wait(v view, now time.Time) {
 		d.hungry = true
 	case <-d.timer.C:
 	case <-stop:
-		d.stopping = true
-		d.slots.release()
+		d.retire()
 	}
+}
+
+// retire has d finish what runs, and give back the rest.
+func (d *delivery) retire() {
+	d.stopping = true
+	d.slots.release()
 }
 
 // askForMore has another reader look, once a turn, when every slot of d is taken for longer: nobody knows whether more

@@ -36,6 +36,7 @@ type monitor struct {
 	runner atomic.Pointer[plugin]
 	pace   pace
 	count  counters
+	recess recess
 
 	mu        sync.Mutex // guards everything below
 	max       int        // max_queue_readers
@@ -62,7 +63,8 @@ type plugin struct {
 
 func newMonitor(h *Host, p *PluginConfig) *monitor {
 	m := &monitor{host: h, name: p.Name, queue: p.Queue, top: p.Top, bare: p.NoState, max: max(p.MaxReaders, 0)}
-	m.warm, m.idleFrom = true, time.Now() // a Runner may start with an instance
+	m.recess.base = time.Now()
+	m.warm, m.idleFrom = true, m.recess.base // a Runner may start with an instance
 	m.runner.Store(&plugin{runner: p.Runner, digest: p.Runner.Digest()})
 	return m
 }
@@ -100,7 +102,7 @@ func (m *monitor) more(r *reader) {
 	m.startReader(false)
 }
 
-func (m *monitor) mayStart() bool { return !m.draining && !m.paused && m.max > 0 }
+func (m *monitor) mayStart() bool { return !m.draining && !m.paused && m.max > 0 && !m.recess.lasts() }
 
 // startReader starts a reader if another name is allowed and the limit did not just refuse one; else it remembers that
 // one was wanted. The caller holds mu.
@@ -193,7 +195,7 @@ func (m *monitor) turnedOff() {
 func (m *monitor) receives() {
 	m.mu.Lock()
 	was := m.off
-	m.off, m.lastErr, m.limited = false, "", time.Time{}
+	m.off, m.lastErr, m.limited = false, m.recess.why, time.Time{}
 	m.mu.Unlock()
 	if was {
 		m.host.cfg.Log.Info("queue is on; its readers start", slog.String("queue", m.queue), slog.String("plugin", m.name))
@@ -205,8 +207,9 @@ func (m *monitor) refused() {
 	m.count.limited.Add(1)
 	m.mu.Lock()
 	m.limited = time.Now().Add(limitPause)
+	again := m.limited
 	m.mu.Unlock()
-	m.host.sweeper.again(m)
+	m.host.sweeper.again(m, again)
 }
 
 // failed notes an error and says it, at most once a second.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"parley/broker"
@@ -10,8 +11,8 @@ import (
 // Runner runs one plugin. Run is safe for concurrent use: each call has an instance of its own while it runs.
 type Runner interface {
 	// Run makes one attempt at inv.Unit and says how it ended. It returns within the plugin's wall time limit plus
-	// 100 ms, and earlier when ctx ends (then the verdict is VerdictRelease unless the handler had finished). It never
-	// panics and never keeps anything of inv after it returns.
+	// 100 ms, or twice that when an instance had to be started, and earlier when ctx ends (then the verdict is VerdictRelease
+	// unless the handler had finished). It never panics and never keeps anything of inv after it returns.
 	Run(ctx context.Context, inv *Invocation) Result
 	// Digest is the sha256 of the module, in hexadecimal.
 	Digest() string
@@ -45,7 +46,19 @@ type Result struct {
 	Trap       string        // the trap's own text; "" when there was none
 	Logs       []LogLine     // what the guest logged, bounded (field case 35)
 	Spans      []GuestSpan   // custom spans the guest opened
+	// Fault is nil, or why the attempt says nothing about the handler: it wraps ErrNotStarted or ErrNoAnswer. The verdict is
+	// VerdictRelease then, and the host gives the plugin a rest, since the next attempt would end the same way.
+	Fault error
 }
+
+// Faults of attempts; none of them counts for a message.
+var (
+	// ErrNotStarted is the fault of an attempt whose plugin failed before its handler was entered: it could not be instantiated or
+	// initialized.
+	ErrNotStarted = errors.New("the plugin does not start")
+	// ErrNoAnswer is the fault of an attempt that was ended because the broker did not answer what the handler asked of it.
+	ErrNoAnswer = errors.New("the broker did not answer the handler")
+)
 
 // LogLine is one line a guest logged, or one of its stdout or stderr.
 type LogLine struct {

@@ -24,21 +24,21 @@ const (
 	probesAtIdle = 100  // queues that are looked at in one sweep, in turn, when there is no Sweeper
 )
 
-// sweeper looks at idle queues for wake-ups that were lost, and again at those where the limit left no slot.
+// sweeper looks at idle queues for wake-ups that were lost, and again at those where the limit left no slot or whose plugin had a recess.
 type sweeper struct {
 	h      *Host
 	asks   chan struct{}      // holds one: sweep everything now
-	sooner chan struct{}      // holds one: limited has grown
+	sooner chan struct{}      // holds one: later has grown
 	next   int                // where the probes of the next sweep begin
 	turns  map[*monitor]int64 // turns of monitors with readers, at the last sweep
 
-	mu      sync.Mutex // guards limited
-	limited map[*monitor]time.Time
+	mu    sync.Mutex // guards later
+	later map[*monitor]time.Time
 }
 
 func (s *sweeper) init(h *Host) {
 	s.h, s.asks, s.sooner = h, make(chan struct{}, 1), make(chan struct{}, 1)
-	s.limited, s.turns = make(map[*monitor]time.Time), make(map[*monitor]int64)
+	s.later, s.turns = make(map[*monitor]time.Time), make(map[*monitor]int64)
 }
 
 // now has everything swept. It never blocks.
@@ -49,10 +49,10 @@ func (s *sweeper) now() {
 	}
 }
 
-// again has m looked at when its limitPause is over.
-func (s *sweeper) again(m *monitor) {
+// again has m looked at at that time.
+func (s *sweeper) again(m *monitor, at time.Time) {
 	s.mu.Lock()
-	s.limited[m] = time.Now().Add(limitPause)
+	s.later[m] = at
 	s.mu.Unlock()
 	select {
 	case s.sooner <- struct{}{}:
@@ -68,7 +68,7 @@ func (s *sweeper) run(ctx context.Context) {
 	soon := time.NewTimer(time.Hour)
 	defer soon.Stop()
 	for {
-		soon.Reset(s.retryLimited(time.Now()))
+		soon.Reset(s.wakeLater(time.Now()))
 		select {
 		case <-ctx.Done():
 			return
@@ -82,18 +82,18 @@ func (s *sweeper) run(ctx context.Context) {
 	}
 }
 
-// retryLimited wakes the monitors whose pause is over, and returns how long until the next.
-func (s *sweeper) retryLimited(now time.Time) time.Duration {
+// wakeLater wakes the monitors whose time has come, and returns how long until the next.
+func (s *sweeper) wakeLater(now time.Time) time.Duration {
 	var due []*monitor
 	next := time.Hour
 	s.mu.Lock()
-	for m, at := range s.limited {
+	for m, at := range s.later {
 		if left := at.Sub(now); left > 0 {
 			next = min(next, left)
 			continue
 		}
 		due = append(due, m)
-		delete(s.limited, m)
+		delete(s.later, m)
 	}
 	s.mu.Unlock()
 	for _, m := range due {

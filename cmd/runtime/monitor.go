@@ -18,7 +18,8 @@ func (a *app) monitorCommand() *cobra.Command {
 		Long: `Watch the queues: counts, activation, and how fast each fills or drains.
 
 ACTIVATION is the state of the queue's monitor: INACTIVE, nothing is ready; NOTIFIED, work waits and a reader was started;
-RECEIVES_OCCURRING, readers receive. It is the liveliest of all hosts; with --hosts there is a line for each host and queue, with
+RECEIVES_OCCURRING, readers receive. It is the liveliest of all hosts. "plugin cannot run" says that a plugin does not start, or gets no
+answers of the broker: its messages wait uncounted, and it is tried again by itself; -o json says why. With --hosts there is a line for each host and queue, with
 the counters since the host started.`,
 		Args: exactly(),
 		PreRunE: func(*cobra.Command, []string) error {
@@ -101,7 +102,7 @@ func (m *monitor) pass(now time.Time) error {
 		}
 		state, running := any(nil), any(nil)
 		if j.Activation != nil {
-			state, running = j.Activation.State, j.Activation.Running
+			state, running = j.Activation.stateText(), j.Activation.Running
 		}
 		p.row(j, q.Name, string(q.Status), state, running, q.Readers, n.Ready, n.Locked, n.Retrying, n.Scheduled, n.DeadLetter, n.Transmission, n.Total, change)
 	}

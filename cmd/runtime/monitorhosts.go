@@ -28,6 +28,7 @@ func byQueue(reports []broker.HostReport) map[string][]hostMonitor {
 type activationJSON struct {
 	State    string            `json:"state"` // the liveliest of its monitors
 	Running  int               `json:"running"`
+	Recess   string            `json:"recess"` // why a plugin cannot handle messages; "": all can
 	Monitors []hostMonitorJSON `json:"monitors"`
 }
 
@@ -54,6 +55,8 @@ type hostMonitorJSON struct {
 	RolledBack      int64   `json:"rolled_back"`
 	DeadLettered    int64   `json:"dead_lettered"`
 	Lost            int64   `json:"lost"`
+	Recess          string  `json:"recess"`
+	RecessEnds      instant `json:"recess_ends_time"`
 	LastError       string  `json:"last_error"`
 	LastActivated   instant `json:"last_activated_time"`
 	LastEmpty       instant `json:"last_empty_time"`
@@ -62,7 +65,7 @@ type hostMonitorJSON struct {
 func newHostMonitorJSON(m *hostMonitor) hostMonitorJSON {
 	return hostMonitorJSON{
 		m.host, m.Queue, m.Plugin, m.State, m.Off, m.Paused, m.MaxReaders, m.Readers, m.Slots, m.Running, m.Waiting, m.ReadersStarted,
-		m.ReadersStopped, m.LimitReached, m.Errors, m.LeaseLosses, m.Units, m.Committed, m.RolledBack, m.DeadLettered, m.Lost, m.LastError,
+		m.ReadersStopped, m.LimitReached, m.Errors, m.LeaseLosses, m.Units, m.Committed, m.RolledBack, m.DeadLettered, m.Lost, m.Recess, instant(m.RecessEnds), m.LastError,
 		instant(m.LastActivated), instant(m.LastEmpty),
 	}
 }
@@ -81,6 +84,9 @@ func newActivationJSON(monitors []hostMonitor) *activationJSON {
 		}
 		a.Running += m.Running
 		a.Monitors = append(a.Monitors, newHostMonitorJSON(m))
+		if a.Recess == "" {
+			a.Recess = m.Recess
+		}
 	}
 	return &a
 }
@@ -109,6 +115,13 @@ func stateText(m *broker.MonitorReport) string {
 		return m.State + " (queue off)"
 	case m.Paused:
 		return m.State + " (activation off)"
+	case m.Recess != "":
+		return m.State + " (plugin cannot run)"
 	}
 	return m.State
+}
+
+// stateText says beside the state that a plugin cannot handle messages.
+func (a *activationJSON) stateText() string {
+	return stateText(&broker.MonitorReport{State: a.State, Recess: a.Recess})
 }

@@ -97,7 +97,7 @@ func newMonitorReport(i *host.MonitorInfo) broker.MonitorReport {
 		LeaseLosses: i.LeaseLosses, Units: i.Units, Committed: s[broker.Committed],
 		RolledBack:   s[broker.RolledBack] + s[broker.QueueTurned] + s[broker.Refused],
 		DeadLettered: s[broker.DeadLettered], Lost: s[broker.Lost],
-		LastError: i.LastError, LastActivated: stamp(i.LastActivated), LastEmpty: stamp(i.LastEmpty),
+		Recess: i.Recess, RecessEnds: stamp(i.RecessEnds), LastError: i.LastError, LastActivated: stamp(i.LastActivated), LastEmpty: stamp(i.LastEmpty),
 	}
 }
 

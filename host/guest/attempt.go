@@ -19,6 +19,7 @@ type attempt struct {
 	pause       time.Duration // of retry_after; <0: not asked for
 	failText    string        // of fail
 	refusal     string        // the last error code a function gave, in words
+	silence     string        // why the broker did not answer
 	denied      Capability    // the last capability that was missing; "": none was
 	seen        []seen        // messages of the last queue_peek or dialog_retained
 	logs        lines
@@ -29,7 +30,7 @@ type attempt struct {
 func (a *attempt) reset(inv *host.Invocation) {
 	a.inv, a.hostCalls = inv, 0
 	a.effects, a.effectBytes, a.written = nil, 0, nil
-	a.reason, a.description, a.failText, a.refusal = "", "", "", ""
+	a.reason, a.description, a.failText, a.refusal, a.silence = "", "", "", "", ""
 	a.pause, a.spans, a.denied, a.seen = -1, nil, "", nil
 	if !a.logs.empty() {
 		a.logs.reset()

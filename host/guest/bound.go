@@ -42,6 +42,7 @@ var (
 	errHostCalls   = errors.New("too many host calls")
 	errReplyLimit  = errors.New("the reply is too large")
 	errStack       = errors.New("stack overflow")
+	errNoAnswer    = errors.New("the broker did not answer")
 )
 
 var epoch = time.Now()
@@ -58,6 +59,7 @@ type clock struct {
 	plugin   *Plugin
 	started  int64 // mono
 	deadline int64 // mono
+	excess   int64 // how much longer than promptly the broker took to answer
 	lazy     lazyContext
 	counted  bool // in busy
 }
@@ -73,7 +75,7 @@ func (c *clock) begin(ctx context.Context, fuel uint64, deadline int64) {
 		busy.Add(1)
 	}
 	c.parent = ctx
-	c.started = mono()
+	c.started, c.excess = mono(), 0
 	if deadline == 0 {
 		deadline = c.started + int64(c.plugin.opts.Limits.Time)
 	}
@@ -108,10 +110,34 @@ func (c *clock) check() error {
 	switch {
 	case c.plugin.stopped.Load() || c.parent.Err() != nil:
 		return errReleased
-	case mono() >= c.deadline:
-		return meter.ErrDeadlineExceeded
 	}
-	return nil
+	switch now := mono(); {
+	case now < c.deadline:
+		return nil
+	case now-c.excess < c.deadline:
+		return errNoAnswer // the guest would have had time left
+	}
+	return meter.ErrDeadlineExceeded
+}
+
+const (
+	// promptly is within what time the broker answers a guest; what it takes beyond that is not the guest's time.
+	promptly = int64(100 * time.Millisecond)
+	// fromMemory is within what time it does so without a call.
+	fromMemory = int64(50 * time.Microsecond)
+)
+
+// answered notes how long the broker took for what it was asked at that time, and stops a guest whose time passed meanwhile: one that
+// waits uses no work units, so no checkpoint would.
+func (c *clock) answered(asked int64) {
+	took := mono() - asked
+	if took < fromMemory {
+		return
+	}
+	c.excess += max(took-promptly, 0)
+	if stop := c.check(); stop != nil {
+		panic(stop)
+	}
 }
 
 // checkpoint is what a guest calls whenever a slice is used up. A panic unwinds the guest.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 
@@ -23,9 +24,10 @@ const replyType = "reply_type"
 // fails rolls the whole unit back.
 func (p *Plugin) runCommand(ctx context.Context, inv *host.Invocation) (res host.Result) {
 	res.Settlement = broker.Settlement{Unit: inv.Unit, Verdict: broker.VerdictCommit}
-	deadline := p.deadline()
+	left := p.opts.Limits.Time
 	for i := range inv.Unit.Messages {
-		one := p.runMessage(ctx, inv, &inv.Unit.Messages[i], deadline)
+		one := p.runMessage(ctx, inv, &inv.Unit.Messages[i], left)
+		left -= one.Elapsed
 		one.Settlement.Effects = append(res.Settlement.Effects, one.Settlement.Effects...)
 		one.Logs = append(res.Logs, one.Logs...)
 		one.Spans = append(res.Spans, one.Spans...)
@@ -43,9 +45,9 @@ func (p *Plugin) runCommand(ctx context.Context, inv *host.Invocation) (res host
 	return res
 }
 
-// runMessage runs the command for one message.
-func (p *Plugin) runMessage(ctx context.Context, inv *host.Invocation, m *broker.Message, deadline int64) host.Result {
-	in, err := p.instantiate(ctx, inv, deadline, func(cfg wazero.ModuleConfig) wazero.ModuleConfig {
+// runMessage runs the command for one message, in the time that is left of the limit; what an instance needs to start is not part of it.
+func (p *Plugin) runMessage(ctx context.Context, inv *host.Invocation, m *broker.Message, left time.Duration) host.Result {
+	in, err := p.instantiate(ctx, inv, p.deadline(), func(cfg wazero.ModuleConfig) wazero.ModuleConfig {
 		return environment(cfg, inv, m, p.opts.Config)
 	})
 	if err != nil {
@@ -60,7 +62,7 @@ func (p *Plugin) runMessage(ctx context.Context, inv *host.Invocation, m *broker
 	in.stdin = m.Body
 	main := in.module.ExportedFunction(abi.Start)
 	in.calls = callStack(main)
-	in.begin(ctx, p.opts.Limits.Fuel, deadline)
+	in.begin(ctx, p.opts.Limits.Fuel, mono()+int64(left))
 	err = main.CallWithStack(&in.call, nil)
 	res.Fuel, res.Elapsed = in.end()
 	res.Settlement.Unit = inv.Unit
@@ -90,23 +92,32 @@ func (in *instance) reply(res *host.Result, m *broker.Message) {
 	e := broker.Effect{Kind: broker.EffectSend, Conversation: m.Conversation}
 	e.Message.Type = in.plugin.opts.Config[replyType]
 	e.Message.Body = slices.Clone(in.stdout.kept())
-	if n := in.stageReply(e); n < 0 {
+	n, stop := in.stageReply(e)
+	switch {
+	case stop != nil:
+		in.settleError(res, stop)
+	case n < 0:
 		in.rollback(res, broker.ReasonHandlerError, fmt.Sprintf("the reply is refused: %s", in.refusal))
+	}
+	if stop != nil || n < 0 {
 		res.Settlement.Effects = nil
 		return
 	}
 	res.Settlement.Effects = in.effects
 }
 
-// stageReply stages outside of a guest call, where a panic would find no guest to stop.
-func (in *instance) stageReply(e broker.Effect) (n int64) {
+// stageReply stages outside of a guest call, where there is no guest to stop: what would have stopped it is returned.
+func (in *instance) stageReply(e broker.Effect) (n int64, stop error) {
 	defer func() {
-		if r := recover(); r != nil {
-			in.refusal = fmt.Sprint(r)
-			n = int64(abi.ErrRefused)
+		switch r := recover().(type) {
+		case nil:
+		case error:
+			stop = r
+		default:
+			stop = fmt.Errorf("%v", r)
 		}
 	}()
-	return in.stage(e)
+	return in.stage(e), nil
 }
 
 // environment tells the command about its message.

@@ -38,7 +38,9 @@ func queuePeek(in *instance, mem api.Memory, stack []uint64) int64 {
 	case in.plugin.opts.Peeker == nil || in.inv == nil:
 		return int64(abi.ErrNotAvailable)
 	}
+	asked := mono()
 	messages, err := in.plugin.opts.Peeker.Peek(&in.lazy, queue, from, int(most))
+	in.answered(asked)
 	if err != nil {
 		return in.refuse(err)
 	}
@@ -63,7 +65,9 @@ func dialogRetained(in *instance, mem api.Memory, stack []uint64) int64 {
 	case in.plugin.opts.Retainer == nil:
 		return int64(abi.ErrNotAvailable)
 	}
+	asked := mono()
 	rows, err := in.plugin.opts.Retainer.Retained(&in.lazy, handle)
+	in.answered(asked)
 	if err != nil {
 		return in.refuse(err)
 	}

@@ -23,7 +23,10 @@ func (in *instance) stage(e broker.Effect) int64 {
 		panic(errEffectLimit)
 	}
 	if in.inv.Effects != nil {
-		if err := in.inv.Effects.CheckEffect(&in.lazy, in.inv.Unit, &e); err != nil {
+		asked := mono()
+		err := in.inv.Effects.CheckEffect(&in.lazy, in.inv.Unit, &e)
+		in.answered(asked)
+		if err != nil {
 			in.effectBytes -= size
 			return in.refuse(err)
 		}
@@ -36,10 +39,15 @@ func effectSize(e *broker.Effect) int {
 	return e.Message.Size() + len(e.Key) + len(e.Value) + len(e.Text) + len(e.Cron)
 }
 
-// refuse turns an error of the broker into a code, or stops the guest when its time was what ended the call.
+// refuse turns what the broker said into a code. Where it said nothing the guest is stopped: it must not be able to make anything of
+// that, neither a failure of its own nor a commit without what it wanted.
 func (in *instance) refuse(err error) int64 {
 	if stop := in.check(); stop != nil {
 		panic(stop)
+	}
+	if broker.Unanswered(err) {
+		in.silence = err.Error()
+		panic(errNoAnswer)
 	}
 	in.refusal = err.Error()
 	return int64(errnoOf(err))

@@ -216,7 +216,7 @@ func TestBrokerErrorCodes(t *testing.T) {
 		{broker.ErrInitiatorOnly, abi.ErrType},
 		{broker.ErrMessageSize, abi.ErrTooLarge},
 		{broker.ErrName, abi.ErrInvalid},
-		{broker.ErrUnreachable, abi.ErrRefused},
+		{broker.ErrQuota, abi.ErrRefused},
 	} {
 		refusal = c.err
 		if n := p.call("dialog_send", make([]uint64, 8)...); n != int64(c.want) {

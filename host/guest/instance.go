@@ -13,6 +13,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/sys"
 
+	"parley/broker"
 	"parley/host"
 	"parley/host/guest/meter"
 	"parley/sdk/abi"
@@ -135,11 +136,11 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// run makes one attempt and reports whether the instance may be used again. deadline is as for begin.
-func (in *instance) run(ctx context.Context, inv *host.Invocation, deadline int64, res *host.Result) (keep bool) {
+// run makes one attempt and reports whether the instance may be used again.
+func (in *instance) run(ctx context.Context, inv *host.Invocation, res *host.Result) (keep bool) {
 	in.runs++
 	in.reset(inv)
-	in.begin(ctx, in.plugin.opts.Limits.Fuel, deadline)
+	in.begin(ctx, in.plugin.opts.Limits.Fuel, 0)
 	err := in.handle.CallWithStack(&in.call, in.stack[:])
 	res.Fuel, res.Elapsed = in.end()
 	res.Settlement.Unit = inv.Unit
@@ -153,12 +154,22 @@ func (in *instance) run(ctx context.Context, inv *host.Invocation, deadline int6
 	return keep
 }
 
-// giveUp is the result of an attempt whose instance could not even be made.
+// giveUp is the result of an attempt whose instance could not even be made: its unit goes back uncounted, since its handler was
+// never entered.
 func (in *instance) giveUp(inv *host.Invocation, err error) host.Result {
 	var res host.Result
 	res.Fuel, res.Elapsed = in.end()
-	res.Settlement.Unit = inv.Unit
 	in.settleError(&res, err)
+	failed, elapsed := res.Settlement, res.Elapsed
+	res.Settlement = broker.Settlement{Unit: inv.Unit, Verdict: broker.VerdictRelease}
+	switch {
+	case failed.Verdict == broker.VerdictCommit:
+		res.Fault = fmt.Errorf("%w: it exits with code 0 before its handler is called", host.ErrNotStarted)
+	case failed.FailReason == broker.ReasonDeadlineExceeded:
+		res.Fault = fmt.Errorf("%w: %s: stopped after %v", host.ErrNotStarted, failed.FailReason, elapsed.Round(time.Second/10))
+	case failed.Verdict == broker.VerdictRollback:
+		res.Fault = fmt.Errorf("%w: %s: %s", host.ErrNotStarted, failed.FailReason, failed.FailText)
+	}
 	in.collect(&res)
 	return res
 }

@@ -85,7 +85,11 @@ func (p *Plugin) start(ctx context.Context) error {
 	in, err := p.instantiate(ctx, nil, deadline, nil)
 	if err != nil {
 		res := in.giveUp(&host.Invocation{Unit: &broker.Unit{}}, err)
-		return fmt.Errorf("it does not start: %s: %s", res.Settlement.FailReason, strings.ReplaceAll(res.Settlement.FailText, "\n", "; "))
+		text := "the host takes it back"
+		if res.Fault != nil {
+			text = strings.TrimPrefix(res.Fault.Error(), host.ErrNotStarted.Error()+": ")
+		}
+		return fmt.Errorf("it does not start: %s", strings.ReplaceAll(text, "\n", "; "))
 	}
 	if p.opts.Instances == Pooled {
 		p.pool.put(in)

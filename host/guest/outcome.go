@@ -50,6 +50,8 @@ func (in *instance) settleError(res *host.Result, err error) {
 	switch {
 	case errors.Is(err, errReleased):
 		res.Settlement.Verdict = broker.VerdictRelease
+	case errors.Is(err, errNoAnswer):
+		res.Settlement.Verdict, res.Fault = broker.VerdictRelease, in.noAnswer()
 	case errors.Is(err, meter.ErrDeadlineExceeded):
 		in.rollback(res, broker.ReasonDeadlineExceeded, fmt.Sprintf("stopped after its time limit of %v", limits.Time))
 	case errors.Is(err, meter.ErrFuelExhausted):
@@ -81,6 +83,14 @@ func (in *instance) settleError(res *host.Result, err error) {
 		}
 		in.rollback(res, reason, text)
 	}
+}
+
+// noAnswer is the fault of an attempt that the broker's silence ended.
+func (in *instance) noAnswer() error {
+	if in.silence != "" {
+		return fmt.Errorf("%w: %s", host.ErrNoAnswer, in.silence)
+	}
+	return fmt.Errorf("%w within its time limit of %v", host.ErrNoAnswer, in.plugin.opts.Limits.Time)
 }
 
 // exitText says with what code the guest exited and what it said at the end.

@@ -62,15 +62,14 @@ func (p *Plugin) Run(ctx context.Context, inv *host.Invocation) (res host.Result
 	if p.info.Command {
 		return p.runCommand(ctx, inv)
 	}
-	in, deadline := p.pool.take(), int64(0)
+	in := p.pool.take()
 	if in == nil {
-		deadline = p.deadline()
 		var err error
-		if in, err = p.instantiate(ctx, inv, deadline, nil); err != nil {
+		if in, err = p.instantiate(ctx, inv, p.deadline(), nil); err != nil {
 			return in.giveUp(inv, err)
 		}
 	}
-	keep := in.run(ctx, inv, deadline, &res)
+	keep := in.run(ctx, inv, &res)
 	if keep && p.keeps(in) && !p.closing.Load() {
 		p.pool.put(in)
 	} else {
@@ -82,7 +81,7 @@ func (p *Plugin) Run(ctx context.Context, inv *host.Invocation) (res host.Result
 	return res
 }
 
-// deadline is when an attempt that begins now must have ended.
+// deadline is when an instance that starts now must have started: its time is not the handler's.
 func (p *Plugin) deadline() int64 { return mono() + int64(p.opts.Limits.Time) }
 
 func (p *Plugin) keeps(in *instance) bool {

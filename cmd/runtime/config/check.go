@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"parley/broker"
 )
@@ -72,6 +73,9 @@ func (f *File) check() error {
 	c := &checker{f: f}
 	if f.Namespace != "" {
 		c.refuse(broker.CheckNamespace(f.Namespace), "namespace")
+	}
+	if d := f.Host.Lease; d != nil && (time.Duration(*d) < broker.MinLease || time.Duration(*d) > broker.MaxLease) {
+		c.bad(fmt.Sprintf("lease wants %v to %v, has %v", broker.MinLease, broker.MaxLease, time.Duration(*d)), "host", "lease")
 	}
 	c.messageTypes()
 	c.contracts()

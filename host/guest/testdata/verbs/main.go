@@ -40,6 +40,10 @@ func handle(u *sdk.Unit) error {
 		return err
 	case "peek quietly":
 		_, _ = u.Peek("shop", 0, 10)
+	case "peek for ever":
+		for {
+			_, _ = u.Peek("shop", 0, 10)
+		}
 	case "enable":
 		return u.Enable("shop", 1)
 	case "look":

@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley/broker"
@@ -20,11 +21,20 @@ type queueEntry struct {
 }
 
 // directory is what a client knows of its namespace: {ns}:entities, read again when {ns}:version moved. Looking never blocks
-// on Redis more often than once in refreshEvery, except for a name that is not known.
+// on Redis more often than once in refreshEvery, except for a name that is not known. What is known is used when it cannot be
+// refreshed: a node that is down is no reason to stop the queues of the others.
 type directory struct {
-	mu       sync.RWMutex // guards everything below
-	version  string
-	checked  time.Time
+	refreshing atomic.Bool // one looks, the others use what is known
+
+	mu      sync.RWMutex // guards everything below
+	version string
+	checked time.Time
+	failing bool // the last refresh failed, and it was said
+	known
+}
+
+// known is the content of a directory; without a map of queues it is none.
+type known struct {
 	queues   map[string]queueEntry
 	byNumber map[string]string
 	services map[string]broker.Service
@@ -36,7 +46,10 @@ type directory struct {
 	schedule []broker.Schedule
 }
 
-const refreshEvery = 5 * time.Second
+const (
+	refreshEvery = 5 * time.Second
+	refreshAgain = time.Second // after one that failed
+)
 
 // load reads the directory when its version moved.
 func (d *directory) load(ctx context.Context, b *Broker) error {
@@ -60,30 +73,30 @@ func (d *directory) load(ctx context.Context, b *Broker) error {
 	return d.fill(v, all)
 }
 
+// fill takes over a directory that was read, all or nothing of it.
 func (d *directory) fill(version string, all map[string]string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.version, d.checked = version, time.Now()
-	d.queues, d.byNumber = map[string]queueEntry{}, map[string]string{}
-	d.services, d.types, d.contract = map[string]broker.Service{}, map[string]broker.MessageType{}, map[string]broker.Contract{}
-	d.checks = map[string]checker{}
-	d.prios, d.notify, d.schedule = nil, nil, nil
+	fresh := known{
+		queues: map[string]queueEntry{}, byNumber: map[string]string{}, services: map[string]broker.Service{},
+		types: map[string]broker.MessageType{}, checks: map[string]checker{}, contract: map[string]broker.Contract{},
+	}
 	for k, v := range all {
 		kind, name, _ := strings.Cut(k, "/")
-		err := d.add(kind, name, []byte(v))
+		err := fresh.add(kind, name, []byte(v))
 		if err == nil {
 			continue
 		}
-		d.version, d.queues = "", nil // half of a directory is none
 		if errors.Is(err, validate.ErrNoXMLSchema) {
 			return broker.ErrNotAvailable.With("message type %q is valid_xml: %v; use the released build", name, err)
 		}
 		return broker.ErrCorrupt.With("the directory entry %q: %v", k, err)
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.version, d.checked, d.known = version, time.Now(), fresh
 	return nil
 }
 
-func (d *directory) add(kind, name string, v []byte) error {
+func (d *known) add(kind, name string, v []byte) error {
 	switch kind {
 	case "q":
 		var e queueEntry
@@ -124,15 +137,42 @@ func put[T any](m map[string]T, name string, v []byte) error {
 	return nil
 }
 
-// fresh makes sure that what is known is not older than refreshEvery.
+// fresh makes sure that what is known is not older than refreshEvery, or cannot be refreshed.
 func (d *directory) fresh(ctx context.Context, b *Broker) error {
 	d.mu.RLock()
-	old := time.Since(d.checked) > refreshEvery
+	old, empty := time.Since(d.checked) > refreshEvery, d.queues == nil
 	d.mu.RUnlock()
-	if !old {
+	switch {
+	case !old:
+		return nil
+	case empty:
+		return d.load(ctx, b)
+	case !d.refreshing.CompareAndSwap(false, true):
 		return nil
 	}
-	return d.load(ctx, b)
+	defer d.refreshing.Store(false)
+	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	if err := d.load(bounded, b); ctx.Err() == nil { // else it was the caller who gave up
+		d.refreshed(b, err)
+	}
+	return nil
+}
+
+// refreshed notes how a refresh ended, and says when that changed.
+func (d *directory) refreshed(b *Broker, err error) {
+	d.mu.Lock()
+	was := d.failing
+	if d.failing = err != nil; err != nil {
+		d.checked = time.Now().Add(refreshAgain - refreshEvery)
+	}
+	d.mu.Unlock()
+	switch {
+	case err != nil && !was:
+		b.opt.Log("the definitions of the namespace cannot be refreshed; those that are known are used", "error", err)
+	case err == nil && was:
+		b.opt.Log("the definitions of the namespace can be refreshed again")
+	}
 }
 
 // queue returns a queue's entry; a name that is not known is looked for on the server.

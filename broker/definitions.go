@@ -60,6 +60,9 @@ func CheckQueueSettings(q *QueueSettings) error {
 	if q.MaxMessageSize < 1 || q.MaxMessageSize > 512<<20 {
 		errs = append(errs, bad("max_message_size is 1 byte to 512 MiB, not", q.MaxMessageSize))
 	}
+	if q.Durable < 0 {
+		errs = append(errs, bad("durable is the number of replicas that confirm, at least 0, not", q.Durable))
+	}
 	switch q.OnDeadLetter {
 	case "continue", "park", "end":
 	default:

@@ -49,6 +49,7 @@ type QueueSettings struct {
 	DeadLetterTTL  bool          // dead_lettering_on_message_expiration
 	OnDeadLetter   string        // "continue", "park" or "end" (decisions, Dead-letter in a conversation)
 	AutoEnd        bool          // END on EndDialog and Error when the handler commits without (decisions, Dialogs)
+	Durable        int           // replicas that confirm each send to it and each commit on it; 0: none is waited for
 	PriorityAging  time.Duration // 0: off; else a waiting group gains one level each such span
 }
 

@@ -53,6 +53,11 @@ type entityWrite struct {
 // checkDefinitions refuses the whole when any part is wrong, joining all that is.
 func (b *Broker) checkDefinitions(defs *broker.Definitions) error {
 	err := broker.CheckDefinitions(defs)
+	for _, q := range defs.Queues {
+		if q.Durable > 0 && b.embedded != nil {
+			err = errors.Join(err, broker.ErrInvalid.With("queue %q: durable %d: the embedded server has no replicas and keeps nothing; use a Redis, or durable 0", q.Name, q.Durable))
+		}
+	}
 	for _, t := range defs.MessageTypes {
 		if _, e := newChecker(t); e != nil {
 			err = errors.Join(err, broker.ErrInvalid.With("message type %q: %v", t.Name, e))

@@ -31,6 +31,9 @@ func (b *Broker) encodeEffects(ctx context.Context, c *turnCall, u int, queue st
 		if overruled(effects, i) {
 			continue
 		}
+		if id := effects[i].Message.MessageID; id != "" {
+			c.ids = append(c.ids, id)
+		}
 		if effects[i].Kind == broker.EffectBegin { // later effects of this unit may be on it
 			info = withBegun(info, &effects[i])
 		}

@@ -53,6 +53,7 @@ type Broker struct {
 	sendMu   sync.Mutex // guards senders
 	senders  map[string]*sender
 	eps      epCache
+	doubts   doubts
 	keepMu   sync.Mutex // guards keep
 	keep     keepState
 	hub      *hub

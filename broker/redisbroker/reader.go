@@ -127,8 +127,21 @@ func (r *reader) Name() string {
 // Slots implements broker.Reader.
 func (r *reader) Slots() int { return r.slots }
 
-// Turn implements broker.Reader.
+// Turn implements broker.Reader. What it settles on a queue with durable counts as settled though the replicas do not confirm it.
 func (r *reader) Turn(ctx context.Context, req broker.TurnRequest) (broker.TurnReply, error) {
+	if len(req.Settle) == 0 {
+		return r.turn(ctx, req)
+	}
+	sctx, sure := r.b.confirming(ctx, r.queue)
+	rep, err := r.turn(sctx, req)
+	if err == nil {
+		r.b.settled(ctx, r.queue, sure)
+	}
+	return rep, err
+}
+
+// turn is a Turn, repeated until its outcome is known.
+func (r *reader) turn(ctx context.Context, req broker.TurnRequest) (broker.TurnReply, error) {
 	if r.isGone() {
 		return broker.TurnReply{}, broker.ErrReaderClosed
 	}
@@ -224,7 +237,7 @@ func (r *reader) failed(err error) error {
 
 // once makes one turn call.
 func (r *reader) once(ctx context.Context, req broker.TurnRequest, settle []broker.Settlement) (broker.TurnReply, error) {
-	if r.plainly(settle) {
+	if _, sure := ctx.Value(confirmationKey{}).(*confirmation); !sure && r.plainly(settle) {
 		if rep, done, err := r.plainTurn(ctx, req, settle); done || err != nil {
 			return rep, err
 		}

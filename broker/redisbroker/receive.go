@@ -171,10 +171,12 @@ func (b *Broker) Settle(ctx context.Context, path, token string, s broker.Settle
 		return broker.SettleResult{}, broker.ErrLockLost.With("token %s", token)
 	}
 	s.Unit = h.unit
-	rep, err := r.settleToken(ctx, s)
+	sctx, sure := b.confirming(ctx, queue)
+	rep, err := r.settleToken(sctx, s)
 	if err != nil {
 		return broker.SettleResult{}, err
 	}
+	b.settled(ctx, queue, sure)
 	return rep.Results[0], rep.Results[0].Err
 }
 

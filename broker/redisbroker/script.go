@@ -210,6 +210,9 @@ func (onceCmd) NoRetry() bool { return true }
 func (b *Broker) eval(ctx context.Context, verb, script, key string, args []any) (any, error) {
 	cmd := redis.NewCmd(ctx, append([]any{verb, script, 1, key}, args...)...)
 	cmd.SetFirstKeyPos(3)
+	if c, ok := ctx.Value(confirmationKey{}).(*confirmation); ok {
+		return b.evalDurably(ctx, c, cmd, key)
+	}
 	if b.cluster {
 		_ = b.rdb.Process(ctx, onceCmd{cmd})
 	} else {

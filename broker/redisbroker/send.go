@@ -2,8 +2,10 @@ package redisbroker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -85,6 +87,10 @@ func (b *Broker) Send(ctx context.Context, queue string, msgs ...broker.Outgoing
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	var unknown *broker.Error
+	if errors.As(job.err, &unknown) && errors.Is(unknown, broker.ErrUnknownStored) {
+		return nil, unknown.With("message ids %s", messageIDs(out))
+	}
 	if job.err != nil {
 		return nil, job.err
 	}
@@ -92,6 +98,15 @@ func (b *Broker) Send(ctx context.Context, queue string, msgs ...broker.Outgoing
 		out[i].SequenceNumber = job.first + int64(i)
 	}
 	return out, nil
+}
+
+// messageIDs lists message ids for an error.
+func messageIDs(sent []broker.Receipt) string {
+	ids := make([]string, len(sent))
+	for i := range sent {
+		ids[i] = sent[i].MessageID
+	}
+	return strings.Join(ids, ", ")
 }
 
 func (b *Broker) encodeOutgoing(job *sendJob, m *broker.Outgoing, limit int, r *broker.Receipt) error {
@@ -214,12 +229,16 @@ func (s *sender) flush(ctx context.Context, jobs []*sendJob) {
 }
 
 func (s *sender) call(ctx context.Context, args []any) (int64, error) {
+	ctx, sure := s.b.confirming(ctx, s.queue)
 	r, err := s.b.repeatStrings(ctx, "append", s.key, args...)
 	if err != nil {
 		return 0, fmt.Errorf("send to queue %q: %w", s.queue, err)
 	}
 	switch r[0] {
 	case "OK", "SAME":
+		if !sure.met() {
+			return 0, sure.unknown(s.queue)
+		}
 		return strconv.ParseInt(r[1], 10, 64)
 	case "OFF":
 		return 0, broker.ErrQueueDisabled.With("send to queue %q: its status is %s; switch it on with runtime queue enable", s.queue, r[1])
@@ -234,6 +253,11 @@ func (s *sender) work(ctx context.Context, c *turnCall) (any, error) {
 	s.workMu.Lock()
 	defer s.workMu.Unlock()
 	s.works++
+	ctx, sure := s.b.confirming(ctx, s.queue)
 	args := append([]any{s.b.now(), s.b.direct(), escape(s.b.ns), s.b.producer + "/w", s.works, c.neffects}, c.effects...)
-	return s.b.repeat(ctx, "work", s.key, args...)
+	v, err := s.b.repeat(ctx, "work", s.key, args...)
+	if err == nil && !sure.met() {
+		return nil, sure.unknown(s.queue, c.ids...)
+	}
+	return v, err
 }

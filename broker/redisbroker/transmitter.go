@@ -169,19 +169,28 @@ func (b *Broker) transmitTo(ctx context.Context, target string) (queue, why stri
 	return s.Queue, "", nil
 }
 
-// arrive calls the target's side. mark "M" only marks the entry as given up.
+// arrive calls the target's side. mark "M" only marks the entry as given up. What the replicas of a durable target do not confirm is
+// refused, so that the source keeps it.
 func (b *Broker) arrive(ctx context.Context, source, target, queue string, e *transmission, mark string) ([]string, error) {
 	key := b.prefix(queue) + "meta"
 	b.dir.mu.RLock()
 	number := b.dir.queues[queue].Number
 	b.dir.mu.RUnlock()
 	m, src := e.fields, source+target
+	ctx, sure := b.confirming(ctx, queue)
+	var a []string
+	var err error
 	if m["k"] == "Q" {
-		return b.repeatStrings(ctx, "arrive", key, b.now(), src, e.id, "Q", m["owner"], m["ttl"], m["delay"], m["to"], "", "", "", "0", m["rest"],
+		a, err = b.repeatStrings(ctx, "arrive", key, b.now(), src, e.id, "Q", m["owner"], m["ttl"], m["delay"], m["to"], "", "", "", "0", m["rest"],
 			m["body"], "", mark, number, e.digest, e.era, e.refused)
+	} else {
+		a, err = b.repeatStrings(ctx, "arrive", key, b.now(), src, e.id, m["k"], m["from"], m["role"], m["svc"], m["to"], m["toh"], m["contract"],
+			m["expires"], m["seq"], m["rest"], m["body"], m["code"], mark, number, e.digest, e.era, e.refused)
 	}
-	return b.repeatStrings(ctx, "arrive", key, b.now(), src, e.id, m["k"], m["from"], m["role"], m["svc"], m["to"], m["toh"], m["contract"],
-		m["expires"], m["seq"], m["rest"], m["body"], m["code"], mark, number, e.digest, e.era, e.refused)
+	if err == nil && !sure.met() && (a[0] == "stored" || a[0] == "known") {
+		return []string{"refused", "the replicas did not confirm it in time"}, nil
+	}
+	return a, err
 }
 
 // transmitDone removes an entry at its source.

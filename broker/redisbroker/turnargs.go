@@ -17,8 +17,9 @@ type turnCall struct {
 	plain, refs, groups, dc, att, sys, hot []any
 	effects, others                        []any
 	neffects, nothers, bytes               int
-	lanes, several                         bool  // some ref is of another lane than 5; some group has several refs
-	order                                  []int // settlement index of unit 1, 2, … as the script numbers them
+	lanes, several                         bool     // some ref is of another lane than 5; some group has several refs
+	ids                                    []string // of the messages that effects send
+	order                                  []int    // settlement index of unit 1, 2, … as the script numbers them
 }
 
 // turnArgs makes the ARGV of a turn: commits as flat vectors, plain units first, then the rare outcomes one by one.

@@ -106,6 +106,7 @@ type queueJSON struct {
 	DeadLetterTTL  bool           `json:"dead_lettering_on_message_expiration"`
 	OnDeadLetter   string         `json:"on_dead_letter"`
 	AutoEnd        bool           `json:"auto_end"`
+	Durable        int            `json:"durable"`
 	PriorityAging  string         `json:"priority_aging"`
 	Acting         actingJSON     `json:"acting_limit"`
 	Services       []string       `json:"services"`
@@ -173,7 +174,7 @@ func newQueueJSON(q *broker.QueueInfo) queueJSON {
 		MaxDelivery:  q.MaxDelivery,
 		Retry:        retryJSON{q.Retry.Initial.String(), q.Retry.Max.String(), q.Retry.Multiplier, q.Retry.Jitter},
 		LockDuration: q.LockDuration.String(), MaxMessageSize: q.MaxMessageSize, DefaultTTL: q.DefaultTTL.String(),
-		DeadLetterTTL: q.DeadLetterTTL, OnDeadLetter: q.OnDeadLetter, AutoEnd: q.AutoEnd, PriorityAging: q.PriorityAging.String(),
+		DeadLetterTTL: q.DeadLetterTTL, OnDeadLetter: q.OnDeadLetter, AutoEnd: q.AutoEnd, Durable: q.Durable, PriorityAging: q.PriorityAging.String(),
 		Acting: acting(&q.QueueSettings), Services: append([]string{}, q.Services...), Readers: q.Readers, Bytes: q.Bytes,
 		EntriesLost: q.EntriesLost, Open: q.Open, Ended: q.Ended, Transmission: []transmitJSON{}, ParkedGroups: q.Parked, Parked: []parkedJSON{},
 	}

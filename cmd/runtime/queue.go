@@ -139,6 +139,7 @@ func queueDetail(q *broker.QueueInfo) []any {
 		"retry pause", q.Retry.Initial.String() + " to " + q.Retry.Max.String(),
 		"lock duration", q.LockDuration, "max message size", q.MaxMessageSize, "time to live", orForever(q.DefaultTTL),
 		"expired to dead-letter", onOff(q.DeadLetterTTL), "on dead letter", q.OnDeadLetter, "auto end", onOff(q.AutoEnd),
+		"durable", durableText(q.Durable),
 		"retention", onOff(q.Retention), "archive", onOff(q.Archive),
 	}
 	if q.Parked > 0 {

@@ -21,6 +21,17 @@ func orForever(d time.Duration) string {
 	return d.String()
 }
 
+// durableText is how many replicas a queue waits for.
+func durableText(n int) string {
+	switch n {
+	case 0:
+		return "off"
+	case 1:
+		return "1 replica confirms"
+	}
+	return fmt.Sprintf("%d replicas confirm", n)
+}
+
 // orNever is an instant of which there may be none.
 func orNever(t time.Time) any {
 	if t.IsZero() {

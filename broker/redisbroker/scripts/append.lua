@@ -19,7 +19,10 @@ local function anything()
   local last = call('HGET', c.P .. 'pc', producer)
   if last then
     local f = fields(last)
-    if tonumber(f[1]) == first then return {'SAME', f[2]} end
+    if tonumber(f[1]) == first then
+      pcall_('HSET', c.P .. 'pc', producer, last) -- a server may let a WAIT behind a repeat wait for its own writes only
+      return {'SAME', f[2]}
+    end
     if tonumber(f[1]) > first then return {'DUP'} end
   end
   if not can_send(c) then return {'OFF', c.status} end

@@ -15,6 +15,7 @@ local last = call('HGET', c.P .. 'pc', producer)
 if last then
   local f = fields(last)
   if f[1] == ARGV[5] then
+    pcall_('HSET', c.P .. 'pc', producer, last) -- a server may let a WAIT behind a repeat wait for its own writes only
     local out = {'OK'}
     for s in string.gmatch(f[2], '%d+') do out[#out + 1] = s end
     return out

@@ -19,6 +19,7 @@ func (c *checker) queues() {
 		c.queueName("queues", i, "name", q.Name)
 		c.unique("queues", i, q.Name, seen)
 		c.atLeast(q.MaxDelivery, 1, "queues", i, "max_delivery_count")
+		c.atLeast(q.Durable, 0, "queues", i, "durable")
 		c.atLeast(q.Poison.Rollbacks, 1, "queues", i, "poison_message_handling", "rollbacks")
 		c.oneOf(q.Poison.Scope, []string{"message", "queue"}, "queues", i, "poison_message_handling", "scope")
 		c.oneOf(q.OnDeadLetter, []string{"continue", "park", "end"}, "queues", i, "on_dead_letter")

@@ -89,6 +89,7 @@ func (q *Queue) settings(serves bool) broker.QueueSettings {
 	setSwitch(&s.DeadLetterTTL, q.DeadLetterTTL)
 	setText(&s.OnDeadLetter, q.OnDeadLetter)
 	setSwitch(&s.AutoEnd, q.AutoEnd)
+	set(&s.Durable, q.Durable)
 	setDuration(&s.PriorityAging, q.PriorityAging)
 	return s
 }

@@ -65,6 +65,7 @@ type Queue struct {
 	DeadLetterTTL  *Switch   `yaml:"dead_lettering_on_message_expiration"`
 	OnDeadLetter   string    `yaml:"on_dead_letter"`
 	AutoEnd        *Switch   `yaml:"auto_end"`
+	Durable        *int      `yaml:"durable"`
 	PriorityAging  *Duration `yaml:"priority_aging"`
 }
 

@@ -120,31 +120,41 @@ type DeadAttempt struct {
 
 // Receiver is for receivers beside the host's own readers: peek-lock with a token, or receive-and-delete.
 type Receiver interface {
-	// Receive takes up to opt.Max units of path (a queue or a sub-queue) and waits up to opt.Wait for the first. An
-	// empty result is no error. Errors: ErrQueueDisabled (at once, also while waiting), ErrUnknownEntity,
+	// Receive takes messages of path (a queue or a sub-queue), each under a token of its own, and waits up to opt.Wait for the
+	// first. An empty result is no error. Errors: ErrQueueDisabled (at once, also while waiting), ErrUnknownEntity,
 	// ErrUnknownGroup, ErrUnknownConversation, ErrUnreachable.
 	Receive(ctx context.Context, path string, opt ReceiveOptions) ([]Delivery, error)
 	// Settle ends the delivery with that token. ErrLockLost: it was settled already, or its lock has expired.
 	Settle(ctx context.Context, path, token string, s Settlement) (SettleResult, error)
+	// SettleMany ends many deliveries at a cost in proportion to their number, each on its own feet: the results are in their
+	// order, with ErrLockLost and the like in each. After an error there are results of the first ones only; it is unknown whether the others are settled.
+	SettleMany(ctx context.Context, path string, many []TokenSettlement) ([]SettleResult, error)
 	// Renew sets the lock of token to now plus the queue's lock duration and returns when it ends. ErrLockLost as above.
 	Renew(ctx context.Context, path, token string) (time.Time, error)
 }
 
 // ReceiveOptions configures one receive.
 type ReceiveOptions struct {
-	Max          int           // greatest number of units; at least 1
-	Top          int           // greatest number of messages in a unit; at least 1
+	Max          int           // greatest number of groups and plain messages; at least 1
+	Top          int           // greatest number of messages of one group; at least 1. In all there are at most the greater of the two
 	Wait         time.Duration // how long to wait for the first; 0: not at all
 	Lock         time.Duration // lock duration; 0: the queue's
 	Conversation string        // only this conversation (RC-5)
 	Group        string        // only this conversation group, a UUID (RC-5)
 }
 
-// Delivery is one unit under a peek-lock.
+// Delivery is one message under a peek-lock. Messages of one group that were received together share the lock of the group until the last of
+// them is settled or its lock has expired; nothing else of the group is handed out before.
 type Delivery struct {
-	Token       string // names the lock; whoever knows it may settle (RM-8)
+	Token       string // a UUID that names the lock (RM-2); whoever knows it may settle (RM-8)
 	LockedUntil time.Time
-	Unit        *Unit
+	Unit        *Unit // of one message
+}
+
+// TokenSettlement is what SettleMany shall do with one delivery.
+type TokenSettlement struct {
+	Token string
+	Settlement
 }
 
 // Peeker looks without taking: no count, no lock (T-PM-11).

@@ -67,6 +67,8 @@ type Lock struct {
 	Parked bool   // it waits for a retry pause to end; never together with Holder
 	Dead   bool   // dead letters hold it up; never together with Holder or Parked
 	More   bool   // held, and the lock says that more waits in its backlog
+	// Shared are the lock tokens that hold messages of the group when one receive gave several, in the order of the messages; Holder is the first.
+	Shared []string
 }
 
 // ReaderSnapshot is one registered reader.

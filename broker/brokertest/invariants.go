@@ -115,8 +115,8 @@ func (c *checker) inUnit(m broker.StoredMessage) {
 		unit = m.Ref
 	} else {
 		c.held[unit]++
-		if h := c.snap.Locks[unit].Holder; h != m.Holder {
-			c.say("%s is held by %q, but the lock of %s by %q", rowName(m), m.Holder, unit, h)
+		if l := c.snap.Locks[unit]; l.Holder != m.Holder && !slices.Contains(l.Shared, m.Holder) {
+			c.say("%s is held by %q, but the lock of %s by %q", rowName(m), m.Holder, unit, l.Holder)
 		}
 	}
 	if !slices.ContainsFunc(r.Units, func(u broker.UnitSnapshot) bool { return u.Name == unit }) {
@@ -150,6 +150,9 @@ func (c *checker) locks() {
 		if c.held[g] == 0 {
 			c.say("the lock of %s is held, but no message of it is", g)
 		}
+		if len(l.Shared) > 0 && (l.Shared[0] != l.Holder || len(l.Shared) != c.held[g]) {
+			c.say("the lock of %s is held by %q and shared by %v, but %d messages of it are held", g, l.Holder, l.Shared, c.held[g])
+		}
 		if c.backlog[g] > 0 && !l.More {
 			c.say("the lock of %s does not say that %d more wait", g, c.backlog[g])
 		}
@@ -177,7 +180,7 @@ func (c *checker) dead() {
 		}
 	}
 	for g, numbers := range c.snap.Parked {
-		if !c.snap.Locks[g].Dead || c.snap.Locks[g].Parked {
+		if l := c.snap.Locks[g]; !l.Dead && l.Holder == "" || l.Parked { // what was received of it together is settled first
 			c.say("%s is held up by %v, but its lock is %+v", g, numbers, c.snap.Locks[g])
 		}
 		for _, n := range numbers {
@@ -218,7 +221,8 @@ func (c *checker) retry() {
 
 // units: a reader's record names exactly what it holds.
 func (c *checker) units() {
-	held := map[string]string{}
+	type holding struct{ unit, holder string }
+	held := map[holding]bool{}
 	for _, m := range c.snap.Messages {
 		if m.Place != broker.PlaceHeld {
 			continue
@@ -227,11 +231,11 @@ func (c *checker) units() {
 		if unit == "" {
 			unit = m.Ref
 		}
-		held[unit] = m.Holder
+		held[holding{unit, m.Holder}] = true
 	}
 	for name, r := range c.snap.Readers {
 		for _, u := range r.Units {
-			if held[u.Name] != name {
+			if !held[holding{u.Name, name}] {
 				c.say("reader %s has a record of %s, which it does not hold", name, u.Name)
 			}
 		}

@@ -27,7 +27,7 @@ func Run(t *testing.T, open New) {
 		{"Guarantees", guarantees},
 		{"Holes", slices.Concat(holes, dialogHoles, wakeHoles, transmitHoles)},
 		{"Rules", slices.Concat(receiveRules, sendRules, poisonRules, timerRules, lifetimeRules, contractRules, retentionRules, priorityRules,
-			transmitRules, scheduleRules, endRules, groupRules, parkRules, activationRules, externalRules)},
+			transmitRules, scheduleRules, endRules, groupRules, parkRules, activationRules, externalRules, tokenRules)},
 		{"Several", slices.Concat(severalRules)},
 		{"Found", found},
 		{"Cases", slices.Concat(cases, dialogCases, limited)},
@@ -49,7 +49,7 @@ func Run(t *testing.T, open New) {
 // RunDialogs runs the rules about dialogs alone, for one more kind of store.
 func RunDialogs(t *testing.T, open New) {
 	for _, one := range slices.Concat(receiveRules, sendRules, timerRules, lifetimeRules, contractRules, retentionRules, priorityRules,
-		transmitRules, endRules, groupRules, parkRules, activationRules) {
+		transmitRules, endRules, groupRules, parkRules, activationRules, tokenRules) {
 		t.Run(one.name, func(t *testing.T) { one.run(newStage(t, open)) })
 	}
 }

@@ -189,6 +189,9 @@ func (c *check) lock(g string, ready bool) {
 		if ready {
 			c.report("group "+g+" is held, so it is not ready", "not ready", "ready", again)
 		}
+		if s := c.r.shared[g]; len(s) > 0 && (s[0] != l.Holder || len(s) != c.held[g]) {
+			c.report("the lock of "+g+" is shared by the tokens that hold messages of it, and has the first", s, fmt.Sprintf("%s, %d messages", l.Holder, c.held[g]), again)
+		}
 	case l.Dead:
 		if rests || ready {
 			c.report("group "+g+" is held up by a dead letter, so it neither rests nor is ready", false, true, again)
@@ -213,7 +216,7 @@ func (c *check) pauses() {
 // parked: a group is held up exactly while dead letters of it say so, and these are there.
 func (c *check) parked() {
 	for _, g := range slices.Sorted(maps.Keys(c.r.pk)) {
-		if l, _ := parseLock(c.r.lock[g]); !l.Dead {
+		if l, _ := parseLock(c.r.lock[g]); !l.Dead && l.Holder == "" { // what was received of it together is settled first
 			c.report("group "+g+" is held up, and its lock says so", "!", c.r.lock[g], fix{"group", g, ""})
 		}
 		for _, n := range parkingNumbers(c.r.pk[g]) {

@@ -132,10 +132,11 @@ func (b *Broker) Endpoint(ctx context.Context, handle string) (broker.Endpoint, 
 
 func (b *Broker) endpoint(ctx context.Context, queue, handle string) (broker.Endpoint, bool, error) {
 	p := b.prefix(queue)
-	var ep, cv, ed, dc, cron *redis.StringCmd
+	var ep, cv, ed, cron *redis.StringCmd
+	var dc *redis.SliceCmd
 	var timer *redis.FloatCmd
 	_, err := b.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		ep, cv, ed, dc = pipe.HGet(ctx, p+"ep", handle), pipe.HGet(ctx, p+"cv", handle), pipe.HGet(ctx, p+"ed", handle), pipe.HGet(ctx, p+"dc", handle)
+		ep, cv, ed, dc = pipe.HGet(ctx, p+"ep", handle), pipe.HGet(ctx, p+"cv", handle), pipe.HGet(ctx, p+"ed", handle), pipe.HMGet(ctx, p+"dc", handle, "+"+handle)
 		timer, cron = pipe.ZScore(ctx, p+"tm", handle), pipe.HGet(ctx, p+"tmc", handle)
 		return nil
 	})
@@ -151,7 +152,7 @@ func (b *Broker) endpoint(ctx context.Context, queue, handle string) (broker.End
 		Contract: info.contract, Initiator: info.role == "I", Priority: info.priority(), CreatedAt: msTime(info.created),
 		ExpiresAt: info.expiresAt(), FarHandle: info.farHandle,
 	}
-	fillState(&e, cv.Val(), ed.Val(), num(dc.Val()))
+	fillState(&e, cv.Val(), ed.Val(), resolved(dc.Val()))
 	if timer.Val() > 0 {
 		e.TimerDue = time.UnixMilli(int64(timer.Val())).UTC()
 	}
@@ -161,6 +162,23 @@ func (b *Broker) endpoint(ctx context.Context, queue, handle string) (broker.End
 		e.FarHandle = b.farHandle(info.far, handle)
 	}
 	return e, true, nil
+}
+
+// resolved is how many messages of the sequence are resolved: those up to the number in dc, and those that were settled before an earlier one.
+func resolved(dc []any) int64 {
+	if len(dc) != 2 {
+		return 0
+	}
+	upto, _ := dc[0].(string)
+	n := num(upto)
+	early, _ := dc[1].(string)
+	done := n
+	for s := range strings.SplitSeq(early, ",") {
+		if early != "" && num(s) >= n {
+			done++
+		}
+	}
+	return done
 }
 
 // farHandle computes the target's handle from the initiator's, when the target's service exists.

@@ -114,7 +114,7 @@ func TestAScriptStaysInTheSlotOfItsKey(t *testing.T) {
 	}
 }
 
-func isFlags(s string) bool { return regexp.MustCompile(`^[ndswrf]+$`).MatchString(s) }
+func isFlags(s string) bool { return regexp.MustCompile(`^[dsrleo]+$`).MatchString(s) }
 
 func namespaceOf(tag string) string {
 	ns, _, _ := strings.Cut(tag, "/")

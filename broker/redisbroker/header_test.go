@@ -107,7 +107,7 @@ func argumentNumbers(h scriptHeader) []int {
 }
 
 // openEnded are the scripts whose last numbered arguments are followed by as many more as those say.
-var openEnded = []string{"append", "configure", "plain", "repair", "resume", "schedule", "turn", "work"}
+var openEnded = []string{"append", "configure", "plain", "receive", "repair", "resume", "schedule", "settle", "turn", "work"}
 
 func TestScriptsReadNoArgumentThatTheirHeaderDoesNotNumber(t *testing.T) {
 	for _, name := range scriptNames {

@@ -172,7 +172,7 @@ func (b *Broker) direct() string {
 
 // reap counts and frees what a dead reader held.
 func (b *Broker) reap(ctx context.Context, prefix, name string, rep *broker.KeepReport) error {
-	lock := strings.HasPrefix(name, "p:")
+	lock := strings.HasPrefix(name, tokenReader)
 	a, err := b.repeatStrings(ctx, "reap", prefix+"meta", b.now(), name, b.direct(), flag(lock))
 	if err != nil {
 		return err

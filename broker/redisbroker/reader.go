@@ -32,7 +32,6 @@ type reader struct {
 	autoEnd bool
 	call    string // number of the turn call that is made, "" before it was sent
 	calls   int64  // how many were made
-	token   bool   // the name is that of a lock token: other clients may settle under it, so nothing is compared
 	// withState says whether the units of the reply being read carry state.
 	withState bool
 	bodies    []any // of the reply being read
@@ -282,25 +281,18 @@ func (r *reader) refusal(s string) error {
 	return nil
 }
 
-// callNumber names one turn call. A reader counts its calls; that of a token is unique among all clients, since a token may be
-// settled by anybody.
+// callNumber names one turn call: a reader counts its calls.
 func (r *reader) callNumber() string {
-	if r.token {
-		r.call = r.b.boot + "/" + strconv.FormatInt(r.b.callN.Add(1), 36)
-	} else {
-		r.calls++
-		r.call = strconv.FormatInt(r.calls, 10)
-	}
+	r.calls++
+	r.call = strconv.FormatInt(r.calls, 10)
 	return r.call
 }
 
-// lastNumber is what the scripts compare with the reader's record; "" has them not compare.
-func (r *reader) lastNumber() string {
-	if r.token {
-		return ""
-	}
-	return strconv.FormatInt(r.last, 10)
-}
+// callNumber names one call of a script; it is unique among all clients, since a token may be settled by anybody.
+func (b *Broker) callNumber() string { return b.boot + "/" + strconv.FormatInt(b.callN.Add(1), 36) }
+
+// lastNumber is what the scripts compare with the reader's record.
+func (r *reader) lastNumber() string { return strconv.FormatInt(r.last, 10) }
 
 // Renew implements broker.Reader.
 func (r *reader) Renew(ctx context.Context) error {

@@ -20,8 +20,8 @@ var scriptFiles embed.FS
 
 // The scripts by name: one for each atomic transition. Each has one typed wrapper; nothing else calls them.
 var scriptNames = []string{
-	"append", "arrive", "chunk", "configure", "due", "ghosts", "plain", "purge", "reap", "rearm", "rebuild", "register", "release", "renew",
-	"repair", "resubmit", "resume", "schedule", "status", "sweep", "turn", "txdone", "txfail", "txhead", "txnow", "work",
+	"append", "arrive", "chunk", "configure", "due", "ghosts", "plain", "purge", "reap", "rearm", "rebuild", "receive", "register", "release",
+	"renew", "repair", "resubmit", "resume", "schedule", "settle", "status", "sweep", "turn", "txdone", "txfail", "txhead", "txnow", "work",
 }
 
 // script is one script as it is loaded: its library parts in front.

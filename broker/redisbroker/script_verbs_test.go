@@ -15,6 +15,8 @@ import (
 //	redis COMMAND…           one command
 //	turn QUEUE READER …      the script turn, see turnWords; turns are printed unit by unit
 //	plain QUEUE READER …     XREADGROUP and the script plain in one transaction, or without its XREADGROUP when alone is said; see plainly
+//	receive QUEUE FLAGS LOCK GROUPS TOP GROUP CONVERSATION TOKEN…   printed message by message, as turns are
+//	settle QUEUE CALL, with "+ effect UNIT KIND …" and "+ token TOKEN KIND", behind which may stand pause, random, error, reason, description
 //	work QUEUE FLAGS PRODUCER COUNTER, with "+ effect UNIT KIND …"
 //	chunk QUEUE STREAM FROM MOST BYTES
 //	SCRIPT QUEUE ARGV…       any other script; the clock is put in front, and what a call leaves out behind: arrive has digest x and no
@@ -33,6 +35,16 @@ func (p *play) do(w, more []string) ([]string, error) {
 		r := &reader{}
 		s := r.text(v)
 		return printTurn(s, r.bodies), err
+	case "receive":
+		v, err := p.b.run(p.t.Context(), "receive", p.key(w[1]), append([]any{p.b.now()}, anys(w[2:])...)...)
+		r := &reader{}
+		s := r.text(v)
+		return printTurn(s, r.bodies), err
+	case "settle":
+		effects, n := p.effects(more)
+		tokens, nt := p.tokens(more)
+		args := append([]any{p.b.now(), "d", p.b.ns, w[2], nt, n}, effects...)
+		return p.call("settle", w[1], append(args, tokens...))
 	case "plain":
 		return p.plainly(w[1], w[2:])
 	case "work":
@@ -139,6 +151,19 @@ func (p *play) effects(more []string) (v []any, n int) {
 	for _, m := range more {
 		if w := p.words(m); w[0] == "effect" {
 			v = append(v, anys(w[1:])...)
+			n++
+		}
+	}
+	return v, n
+}
+
+// tokens returns the vector of the tokens among the lines more, and their number.
+func (p *play) tokens(more []string) (v []any, n int) {
+	for _, m := range more {
+		if w := p.words(m); w[0] == "token" {
+			one := []any{"", "C", "-1", "0", "HandlerError: no", "", ""}
+			copy(one, anys(w[1:]))
+			v = append(v, one...)
 			n++
 		}
 	}

@@ -131,7 +131,7 @@ func TestDialogOfTwoServices(t *testing.T) {
 		}
 		clean(t, b)
 		d, err := b.Receive(ctx, "a", broker.ReceiveOptions{Max: 5, Top: 5})
-		if err != nil || len(d) != 1 || len(d[0].Unit.Messages) != 2 || d[0].Unit.Messages[1].Kind != broker.KindEndDialog {
+		if err != nil || len(d) != 2 || len(d[0].Unit.Messages) != 1 || d[1].Unit.Messages[0].Kind != broker.KindEndDialog {
 			t.Fatalf("%+v %v", d, err)
 		}
 		if _, err := b.SendOn(ctx, ep.Handle, broker.Outgoing{}); !errors.Is(err, broker.ErrConversationEnded) {
@@ -145,6 +145,12 @@ func TestDialogOfTwoServices(t *testing.T) {
 		}
 		if _, err := b.Settle(ctx, "a", d[0].Token, broker.Settlement{}); !errors.Is(err, broker.ErrLockLost) {
 			t.Fatalf("settle twice: %v", err)
+		}
+		if err := b.End(ctx, ep.Handle, broker.Ending{}, 0); !errors.Is(err, broker.ErrGroupLocked) {
+			t.Fatalf("end while the second is locked: %v", err)
+		}
+		if _, err := b.Settle(ctx, "a", d[1].Token, broker.Settlement{}); err != nil {
+			t.Fatal(err)
 		}
 		if err := b.End(ctx, ep.Handle, broker.Ending{}, 0); err != nil {
 			t.Fatal(err)

@@ -24,6 +24,7 @@ type raw struct {
 	ready, retry, rd   []redis.Z
 	bp, tm, sch        []redis.Z
 	lists              map[string][]string // lock name → refs, in receive order
+	shared             map[string][]string // lock name → lock tokens that share the lock
 	held               map[string][]string // reader → what it holds of lane 5, oldest first; filled while the entries are looked at
 	transit            []string            // names of transmission streams, sorted
 	retained           int64
@@ -64,6 +65,7 @@ func (b *Broker) snapshotOf(ctx context.Context, queue string, r *raw) (broker.S
 	}
 	for g, v := range r.lock {
 		l, _ := parseLock(v)
+		l.Shared = r.shared[g]
 		s.Locks[g] = l
 	}
 	s.Parked = make(map[string][]int64, len(r.pk))
@@ -174,7 +176,7 @@ func parseWin(v string, held []string) []broker.UnitSnapshot {
 // readRaw reads what is stored of one entity but for its entries, in steps that hold nothing up. meta comes first: its change
 // counter says later whether the entity moved meanwhile.
 func (b *Broker) readRaw(ctx context.Context, p string, names *keyNames) (*raw, error) {
-	r := &raw{prefix: p, lists: map[string][]string{}, held: map[string][]string{}}
+	r := &raw{prefix: p, lists: map[string][]string{}, shared: map[string][]string{}, held: map[string][]string{}}
 	var err error
 	if r.meta, err = b.rdb.HGetAll(ctx, p+"meta").Result(); err != nil {
 		return nil, b.fault("read meta", err)
@@ -235,6 +237,16 @@ func (b *Broker) readLists(ctx context.Context, r *raw, names *keyNames) error {
 				return err
 			}
 			r.lists[g] = append(r.lists[g], v...)
+		}
+		if !strings.HasPrefix(r.lock[g], tokenReader) {
+			continue
+		}
+		tokens, err := b.rdb.ZRange(ctx, r.prefix+"tk:"+g, 0, -1).Result()
+		if err != nil {
+			return b.fault("read the tokens of "+g, err)
+		}
+		if len(tokens) > 0 {
+			r.shared[g] = tokens
 		}
 	}
 	return nil

@@ -139,21 +139,21 @@ func (a *app) dialogReceive(cmd *cobra.Command, c *client, queue string, opt bro
 	}
 	p := a.messageRows(cmd, false)
 	for i := range taken {
-		s := broker.Settlement{Unit: taken[i].Unit}
-		if rollback {
-			s.Verdict, s.Pause = broker.VerdictRollback, -1
-			s.FailReason, s.FailText = broker.ReasonHandlerError, "rolled back by dialog receive --rollback"
-		}
 		for j := range taken[i].Unit.Messages {
 			p.message(&taken[i].Unit.Messages[j], nil)
 		}
-		if p.err != nil {
-			s = broker.Settlement{Unit: taken[i].Unit, Verdict: broker.VerdictRelease}
-		}
-		if err := settleOne(cmd.Context(), c, queue, taken[i].Token, s); err != nil {
-			_ = p.end("")
-			return err
-		}
+	}
+	s := broker.Settlement{}
+	switch {
+	case p.err != nil:
+		s.Verdict = broker.VerdictRelease
+	case rollback:
+		s.Verdict, s.Pause = broker.VerdictRollback, -1
+		s.FailReason, s.FailText = broker.ReasonHandlerError, "rolled back by dialog receive --rollback"
+	}
+	if err := settleAll(cmd.Context(), c, queue, taken, s); err != nil {
+		_ = p.end("")
+		return err
 	}
 	return p.end("no messages on " + queue)
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +19,7 @@ func (a *app) receiveCommand() *cobra.Command {
 		Short: "Take messages of a queue or dead-letter queue",
 		Long: `Take messages of a queue or dead-letter queue, print them, and settle them as --settle says.
 
-A message is settled after it was printed, so that it is never lost; with --mode receive-and-delete before. With
+Messages are settled after they were printed, together, so that none is lost; with --mode receive-and-delete before. With
 --settle none it stays locked: settle it by its lock token with the command settle before the lock ends.`,
 		Args:    exactly("PATH"),
 		PreRunE: func(*cobra.Command, []string) error { return r.check() },
@@ -99,17 +101,20 @@ func settlement(verb, reason, description string) (broker.Settlement, error) {
 	return broker.Settlement{}, usage("%q is no way to settle: use complete, abandon, defer or dead-letter", verb)
 }
 
-// run takes up to max messages. Those that are gone once settled are taken a call at a time until there are no more: the
-// messages of one session come one after the other. Any other settlement would bring the same messages again.
+// run takes up to max messages, also several of one session, a call at a time until there are no more. Those that are put back
+// are taken in one call, since another would bring the same ones again.
 func (r *receiver) run(cmd *cobra.Command) error {
 	p := r.app.messageRows(cmd, isDeadLetter(r.path))
 	if r.settle == settleNone {
 		p.withLocks()
 	}
-	again := r.settle == settleComplete || r.settle == settleDeadLetter
 	wait := r.wait
 	for left := r.max; left > 0; wait = 0 {
-		taken, err := r.client.Receive(cmd.Context(), r.path, broker.ReceiveOptions{Max: left, Top: 1, Wait: wait})
+		n := left
+		if r.settle != settleAbandon {
+			n = min(left, receiveBatch)
+		}
+		taken, err := r.client.Receive(cmd.Context(), r.path, broker.ReceiveOptions{Max: n, Top: n, Wait: wait})
 		if err != nil {
 			return errors.Join(p.end(""), err)
 		}
@@ -117,22 +122,25 @@ func (r *receiver) run(cmd *cobra.Command) error {
 			return errors.Join(p.end(""), err)
 		}
 		left -= len(taken)
-		if len(taken) == 0 || !again {
+		if len(taken) == 0 || r.settle == settleAbandon || r.settle == settleNone && len(taken) < n {
 			break
 		}
 	}
 	return p.end("no messages on " + r.path)
 }
 
+// receiveBatch is how many messages are taken and settled at once: what waits to be printed does not wait long under its lock.
+const receiveBatch = 250
+
 // handle prints and settles, in the order of the mode.
 func (r *receiver) handle(ctx context.Context, p *messagePrinter, taken []broker.Delivery) error {
+	if r.mode == modeDelete {
+		if err := settleAll(ctx, r.client, r.path, taken, broker.Settlement{}); err != nil {
+			return err
+		}
+	}
 	for i := range taken {
 		d := &taken[i]
-		if r.mode == modeDelete {
-			if err := settleOne(ctx, r.client, r.path, d.Token, broker.Settlement{Unit: d.Unit}); err != nil {
-				return err
-			}
-		}
 		for j := range d.Unit.Messages {
 			if r.settle == settleNone {
 				p.message(&d.Unit.Messages[j], d)
@@ -140,31 +148,40 @@ func (r *receiver) handle(ctx context.Context, p *messagePrinter, taken []broker
 				p.message(&d.Unit.Messages[j], nil)
 			}
 		}
-		if p.err != nil { // nobody saw it: its lock ends by itself, or at once by giving it back uncounted
-			return errors.Join(p.err, settleOne(ctx, r.client, r.path, d.Token, broker.Settlement{Unit: d.Unit, Verdict: broker.VerdictRelease}))
+		if p.err != nil { // nobody saw these: their locks end by themselves, or at once by giving them back uncounted
+			return errors.Join(p.err, settleAll(ctx, r.client, r.path, taken[i:], broker.Settlement{Verdict: broker.VerdictRelease}))
 		}
 	}
 	if r.mode == modeDelete || r.settle == settleNone {
 		return nil
 	}
-	for i := range taken {
-		s, err := settlement(r.settle, r.reason, r.description)
-		if err != nil {
-			return err
-		}
-		s.Unit = taken[i].Unit
-		if err := settleOne(ctx, r.client, r.path, taken[i].Token, s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// settleOne settles one delivery and turns a refusal into an error.
-func settleOne(ctx context.Context, c *client, path, token string, s broker.Settlement) error {
-	res, err := c.Settle(ctx, path, token, s)
+	s, err := settlement(r.settle, r.reason, r.description)
 	if err != nil {
 		return err
 	}
-	return res.Err
+	return settleAll(ctx, r.client, r.path, taken, s)
+}
+
+// settleAll settles all deliveries alike, in one call, and turns refusals into one error.
+func settleAll(ctx context.Context, c *client, path string, all []broker.Delivery, s broker.Settlement) error {
+	if len(all) == 0 {
+		return nil
+	}
+	many := make([]broker.TokenSettlement, len(all))
+	for i := range all {
+		s.Unit = all[i].Unit
+		many[i] = broker.TokenSettlement{Token: all[i].Token, Settlement: s}
+	}
+	res, err := c.SettleMany(ctx, path, many)
+	failed := 0
+	for i := range res {
+		if res[i].Err != nil {
+			failed++
+			err = cmp.Or(err, res[i].Err)
+		}
+	}
+	if failed > 0 && len(all) > 1 {
+		return fmt.Errorf("%d of %d messages were not settled: %w", failed, len(all), err)
+	}
+	return err
 }

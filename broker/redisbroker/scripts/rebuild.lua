@@ -16,8 +16,9 @@ end
 if not missing then return 'whole' end
 for _, g in ipairs(call('HKEYS', c.P .. 'lock')) do
   for _, l in ipairs({'t', 'e', 's'}) do call('DEL', c.P .. 'b:' .. g .. ':' .. l) end
+  call('DEL', c.P .. 'tk:' .. g)
 end
-call('DEL', c.P .. 'lock', c.P .. 'ready', c.P .. 'bp', c.P .. 'retry', c.P .. 'win', c.P .. 'rd', c.P .. 'sl', c.P .. 'lr')
+call('DEL', c.P .. 'lock', c.P .. 'ready', c.P .. 'bp', c.P .. 'retry', c.P .. 'win', c.P .. 'rd', c.P .. 'sl', c.P .. 'lr', c.P .. 'tkr')
 -- Entries of ended conversations lie in the lanes too, uncounted; when entries are gone there are fewer than the counters say.
 local n, live = 0, c.ready + c.locked + c.retrying
 for lane in string.gmatch(lanes_of(c), '[^,]+') do

@@ -47,7 +47,11 @@ function fix.group(g)
   for _, l in ipairs({'t', 'e', 's'}) do
     for _, r in ipairs(call('LRANGE', c.P .. 'b:' .. g .. ':' .. l, 0, -1)) do refs[#refs + 1] = r end
   end
-  local holder = lock_parse(lock_get(c, g))
+  local holder, shared = lock_parse(lock_get(c, g)), nil
+  for _, token in ipairs(call('ZRANGE', c.P .. 'tk:' .. g, 0, -1)) do
+    if not call('ZSCORE', c.P .. 'rd', token) then call('ZREM', c.P .. 'tk:' .. g, token) else shared = shared or token end
+  end
+  holder = shared or holder
   local rests = call('ZSCORE', c.P .. 'retry', g)
   if holder ~= '' and call('ZSCORE', c.P .. 'rd', holder) then
     lock_set(c, g, held_value(holder, #refs))

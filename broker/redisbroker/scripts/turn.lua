@@ -2,15 +2,15 @@
 -- lib: names base entry lock stored waits notify park attempt dead giveback dialog retain transmit effects take backlog fresh pick
 -- KEYS 1: meta of the queue or sub-queue. All other keys are derived from its prefix and share its slot; direct writes to other
 --   queues happen on servers that are no cluster only.
--- ARGV 1: reader  2: now in ms, '' for the server's  3: lease ms  4: flags: n register the reader, d direct writes, s fetch
---   state, w leave the asleep mark alone, r stop after settling, f forget the reader when it holds nothing, l all refs are of
---   lane 5, o every group has one ref and stands alone in its vector, e send what never changes of the endpoints  5: TOP
+-- ARGV 1: reader  2: now in ms, '' for the server's  3: lease ms  4: flags: d direct writes, s fetch state, r stop
+--   after settling, l all refs are of lane 5, o every group has one ref and stands alone in its vector, e send what never changes of
+--   the endpoints  5: TOP
 --   6: number of free slots  7: of these, empty ones  8: record of units still held after this call  9: namespace
 --   10: bytes of committed bodies  11: plain refs committed  12: group refs committed  13: groups committed
 --   14: dc pairs  15: att fields to drop  16: handles of system messages committed  17: hot groups (no hand-over)
 --   18: effects  19: other units  20: group to receive from, '' any  21: conversation to receive from, '' any
 --   22: number of this call, of one reader never the same twice and always greater  23: number of the reader's last answered call that
---   settled or handed out something (its record has it), '' of a token  then these vectors in this order: free slots, plain refs,
+--   settled or handed out something (its record has it)  then these vectors in this order: free slots, plain refs,
 --   group refs, groups each followed by its number of refs, dc pairs, att fields, system handles, hot groups, effects (see effects), other units: kind (R rollback, D
 --   dead-letter, G give back, U uncertain rollback), group, number of refs, refs, pause ms or −1, random 0…1, last error,
 --   reason, description.
@@ -18,7 +18,7 @@
 --   hashes and copies a string once more for everything it is joined with). The lines: status (ON, OFF, NOGROUP when a lane lost its group), now, again, alone, ready, next due, 1 when the
 --   next call may be one of plain, 1 when units carry state, number of results, results (unit number and what it led to; a plain commit has none), numbers of sends,
 --   number of units, units (emit in lib/take.lua), with flag e and units the endpoints (emit_endpoints); or FENCED (the lease is over, or the
---   record has another number: the server has lost its last writes, and with them what this reader knows), EXISTS, NOENT.
+--   record has another number: the server has lost its last writes, and with them what this reader knows), NOENT.
 -- T holds the steps of a turn: the embedded server allows a script 200 local names only.
 local T = {}
 local P = sub(KEYS[1], 1, -5)
@@ -27,17 +27,9 @@ if not c then return 'NOENT' end
 local me, now, flags = ARGV[1], clock(ARGV[2]), ARGV[4]
 function T.has(f) return find(flags, f, 1, true) ~= nil end
 c.direct = T.has('d')
-if T.has('f') and not T.has('n') then -- a token's call that is repeated: it was done
-  local before = call('GET', P .. 'done:' .. ARGV[22])
-  if before then return before end
-end
 local lease = call('ZSCORE', P .. 'rd', me)
-if T.has('n') then
-  if lease then return 'EXISTS' end
-elseif not lease or tonumber(lease) < now then
-  return 'FENCED'
-end
-if ARGV[23] ~= '' and sub(call('HGET', P .. 'win', me) or '#0\n', 1, #ARGV[23] + 2) ~= '#' .. ARGV[23] .. '\n' then return 'FENCED' end
+if not lease or tonumber(lease) < now then return 'FENCED' end
+if sub(call('HGET', P .. 'win', me) or '#0\n', 1, #ARGV[23] + 2) ~= '#' .. ARGV[23] .. '\n' then return 'FENCED' end
 
 -- A is the call: how many of each vector, and where in ARGV each starts.
 local A = {nfree = tonumber(ARGV[6]), nplain = tonumber(ARGV[11]), nrefs = tonumber(ARGV[12]), ngroups = tonumber(ARGV[13]),
@@ -247,12 +239,7 @@ end
 
 function T.keep_lease()
   local ms = tonumber(ARGV[3])
-  if T.has('n') then
-    call('ZADD', P .. 'rd', int(now + ms), me)
-    setdue(c, now + ms)
-  elseif tonumber(lease) - now < ms / 2 then
-    call('ZADD', P .. 'rd', int(now + ms), me)
-  end
+  if tonumber(lease) - now < ms / 2 then call('ZADD', P .. 'rd', int(now + ms), me) end
 end
 
 -- hand_over releases groups that are free now; when more of one waits and the queue is on, its next unit is ours (H6).
@@ -279,49 +266,11 @@ function T.hand_over(H, receive)
   if #over > 0 then hand_groups(H, over) end
 end
 
--- receive fills the free slots. One of the places is for new entries, so that a full backlog cannot starve them; a single place
--- goes to them now and then. With several priorities it goes level by level: what is better goes first, wherever it waits (RC-2).
-function T.receive_any(H)
-  local again = false
-  if c.age > 0 and c.lanes ~= '5' then again = file_all(c, now, 100) >= 100 end
-  local function reserve()
-    local l = left(H)
-    if l > 1 then return l - 1 end
-    return c.chg % 8 == 7 and 0 or l
-  end
-  local ranked = c.age == 0 and c.lanes ~= '5'
-  if not ranked then
-    hand_plain(H, reserve())
-    hand_ready(H, reserve())
-  end
-  for lane in string.gmatch(c.lanes, '[^,]+') do
-    if ranked then
-      if lane == '5' then hand_plain(H, reserve()) end
-      hand_ready(H, reserve(), tonumber(lane))
-    end
-    local l = left(H)
-    local want = l * H.top + (H.top > 1 and room(H) or 0)
-    if want > 0 and hand_lane(H, lane, want) == want then again = true end
-    if ranked and not H.alone then hand_ready(H, left(H), tonumber(lane)) end
-  end
-  if left(H) > 0 and not H.alone then
-    hand_ready(H, left(H))
-    hand_plain(H, left(H))
-  end
-  return again or H.more
-end
-
 -- record writes what the reader holds now, and the number of the call when that settled or handed out anything. Such a record
--- stays while the reader lives, so that a call which was lost with the server's last writes is missed. A token that holds nothing any
--- more is forgotten.
+-- stays while the reader lives, so that a call which was lost with the server's last writes is missed.
 function T.record(H)
-  if H.units > 0 or ARGV[8] ~= '' and T.has('f') then
+  if H.units > 0 then
     call('HSET', P .. 'win', me, table.concat(H.win, '', 1, H.nw))
-  elseif T.has('f') then
-    call('ZREM', P .. 'rd', me)
-    call('HDEL', P .. 'win', me)
-    call('HDEL', P .. 'sl', me)
-    for lane in string.gmatch(lanes_of(c), '[^,]+') do call('XGROUP', 'DELCONSUMER', P .. 's:' .. lane, 'w', me) end
   elseif A.nplain + A.ngroups + A.nother > 0 then
     call('HSET', P .. 'win', me, H.win[1])
   end
@@ -351,7 +300,7 @@ H.eps = T.has('e') and {}
 T.hand_over(H, receive)
 local again = false
 if receive then
-  if ARGV[20] == '' then again = T.receive_any(H) else again = receive_group(H, ARGV[20], ARGV[21]) end
+  if ARGV[20] == '' then again = receive_any(H) else again = receive_group(H, ARGV[20], ARGV[21]) end
 end
 emit_kept(H)
 if H.eps and H.units > 0 then emit_endpoints(H) end
@@ -360,7 +309,7 @@ if H.units > 0 then
   c.ready = c.ready - H.msgs
   c.dirty = true
 end
-if receive and H.units == 0 and not again and not H.alone and not c.asleep and not T.has('w') then
+if receive and H.units == 0 and not again and not H.alone and not c.asleep then
   call('HSET', P .. 'meta', 'asleep', '1')
   c.asleep = true
 end
@@ -386,10 +335,6 @@ if H.no > 0 then
   H.out[H.no + 1] = ''
   reply[2] = table.concat(H.out, '\n', 1, H.no + 1)
 end
--- What a lost reply said must be told again: resume asks for results that are not plain commits, a token's call is repeated.
-if T.has('f') then
-  if A.nplain + A.ngroups + A.nother > 0 then call('SET', P .. 'done:' .. ARGV[22], reply[1] .. reply[2], 'EX', '60') end
-elseif #results > 0 then
-  call('HSET', P .. 'lr', me, ARGV[22] .. '\n' .. table.concat(results, '\n'))
-end
+-- What a lost reply said must be told again: resume asks for results that are not plain commits.
+if #results > 0 then call('HSET', P .. 'lr', me, ARGV[22] .. '\n' .. table.concat(results, '\n')) end
 return reply

@@ -62,7 +62,7 @@ local function open(P)
     seq_was = seq, ready_was = ready, locked_was = locked, bytes_was = bytes, due_was = due, tx_was = tx, was = false,
     asleep = v[8] == '1', ttlf = v[9] == '1', hasstate = v[10] == '1', shared = v[11] == '1', lanes = v[12] or '5', kind = v[13] or 'q',
     pcount = tonumber(v[14] or 0), ttl = tonumber(v[15] or 0), age = tonumber(v[16] or 0), retention = v[17] == '1', actq = v[18] ~= '' and v[18],
-    plain = v[19] == '1', parking = false,
+    plain = v[19] == '1', parking = false, passing = false,
     lock = {}, lockd = {}, cv = {}, cvd = {}, eps = {}, dirty = false, direct = false}
   ctxs[P] = setmetatable(c, rest_of)
   return c

@@ -188,3 +188,34 @@ local function hand_lane(H, lane, count)
   return #list
 end
 
+-- receive_any fills the free slots. One of the places is for new entries, so that a full backlog cannot starve them; a single place
+-- goes to them now and then. With several priorities it goes level by level: what is better goes first, wherever it waits (RC-2).
+local function receive_any(H)
+  local c, again = H.c, false
+  if c.age > 0 and c.lanes ~= '5' then again = file_all(c, H.now, 100) >= 100 end
+  local function reserve()
+    local l = left(H)
+    if l > 1 then return l - 1 end
+    return c.chg % 8 == 7 and 0 or l
+  end
+  local ranked = c.age == 0 and c.lanes ~= '5'
+  if not ranked then
+    hand_plain(H, reserve())
+    hand_ready(H, reserve())
+  end
+  for lane in string.gmatch(c.lanes, '[^,]+') do
+    if ranked then
+      if lane == '5' then hand_plain(H, reserve()) end
+      hand_ready(H, reserve(), tonumber(lane))
+    end
+    local l = left(H)
+    local want = l * H.top + (H.top > 1 and room(H) or 0)
+    if want > 0 and hand_lane(H, lane, want) == want then again = true end
+    if ranked and not H.alone then hand_ready(H, left(H), tonumber(lane)) end
+  end
+  if left(H) > 0 and not H.alone then
+    hand_ready(H, left(H))
+    hand_plain(H, left(H))
+  end
+  return again or H.more
+end

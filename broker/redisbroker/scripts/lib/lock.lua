@@ -71,8 +71,9 @@ local function score(c, g)
 end
 
 -- free releases a group that nobody holds any more, with n entries waiting in its lists. One that a dead letter of this script
--- parked stays where it is.
+-- parked stays where it is, and one that lock tokens share goes to the next of them.
 local function free(c, g, n)
+  if c.passing and c.passing[g] then return rare.pass_lock(c, g, n) end
   if c.parking and c.parking[g] then
     lock_set(c, g, '!' .. int(math.max(n, 0)))
     return

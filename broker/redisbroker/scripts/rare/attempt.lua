@@ -78,6 +78,7 @@ function gone(c, h, cseq, ref)
   elseif cseq ~= '' then
     local done = tonumber(call('HGET', c.P .. 'dc', h) or 0)
     if tonumber(cseq) >= done then
+      if c.passing and c.passing[''] and rare.ahead(c, h, tonumber(cseq), done) then return end
       call('HSET', c.P .. 'dc', h, int(tonumber(cseq) + 1))
     else
       conv.w = conv.w - 1
@@ -158,6 +159,7 @@ function fail(c, now, g, refs, why, ask, rnd, counted, died)
   if counted and not trip and #keep > 0 then
     rest = ask >= 0 and ask or pause(worst, c.ri, c.rm, c.rx, c.rj, rnd)
   end
+  if c.passing then rest = rare.pause_of(c, g, rest) end
   if g == '' then
     if #keep > 0 then
       if rest > 0 then
@@ -178,7 +180,7 @@ function fail(c, now, g, refs, why, ask, rnd, counted, died)
       local _, _, w = lock_parse(lock_get(c, g))
       n = w
     end
-    if rest > 0 then
+    if rest > 0 and n > 0 then
       lock_set(c, g, '~' .. int(n))
       call('ZADD', c.P .. 'retry', int(now + rest), g)
       c.retrying = c.retrying + #keep

@@ -163,16 +163,20 @@ end
 -- leave removes everything of the local side that END removes: waiting messages (lazily: what is left in streams and lists is
 -- consumed on sight, H9), timer, lifetime, membership. The counter of ready messages goes down at once.
 function leave(c, h, conv)
-  local done = tonumber(call('HGET', c.P .. 'dc', h) or 0)
+  local resolved = call('HMGET', c.P .. 'dc', h, '+' .. h)
+  local done, early = tonumber(resolved[1] or 0), 0
+  for n in string.gmatch(resolved[2] or '', '%d+') do -- those that are gone before an earlier one (rare/tokens.lua)
+    if tonumber(n) >= done then early = early + 1 end
+  end
   local rested, lost = unpark(c, h, conv), 0
   for from, to in string.gmatch(conv.lost or '', '(%d+)-(%d+)') do lost = lost + math.max(0, tonumber(to) - math.max(tonumber(from), done)) end
   if c.parked then park().drop(c, conv.g, nil, h) end
   c.retrying = c.retrying - rested
-  c.ready = c.ready - (conv.rcv - done - lost) - conv.w + rested
+  c.ready = c.ready - (conv.rcv - done - early - lost) - conv.w + rested
   c.dirty = true
   c.cv[h] = false
   c.cvd[h] = true
-  call('HDEL', c.P .. 'dc', h)
+  call('HDEL', c.P .. 'dc', h, '+' .. h)
   call('ZREM', c.P .. 'tm', h)
   call('HDEL', c.P .. 'tmc', h)
   call('HDEL', c.P .. 'tmn', h)

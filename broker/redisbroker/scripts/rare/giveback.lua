@@ -24,7 +24,9 @@ function front(c, g, refs)
     l[#l + 1] = r
   end
   for l, t in pairs(by) do
-    if #t > 0 then
+    if c.passing and c.passing[''] then
+      for _, r in ipairs(t) do rare.in_order(c.P .. 'b:' .. g .. ':' .. l, r) end
+    elseif #t > 0 then
       table.sort(t, function(a, b) return place_of(a) > place_of(b) end)
       for i = 1, #t, 4000 do call('LPUSH', c.P .. 'b:' .. g .. ':' .. l, unpack(t, i, math.min(i + 3999, #t))) end
     end

@@ -1,8 +1,9 @@
 -- pick: receive from one group or one conversation (RC-5). What is unread is filed first, so that the group's lists are complete.
 local FILE_AT_ONCE = 500
 
--- pick_conversation takes what of conversation h makes the next unit off the lists of g, and returns it with its counts.
-local function pick_conversation(c, g, h, top)
+-- pick_conversation takes what of conversation h makes the next unit off the lists of g, and returns it with its counts; with each it is
+-- top messages that are units of their own.
+function pick_conversation(c, g, h, top, each)
   local refs = {}
   for _, l in ipairs({'t', 'e', 's'}) do
     local key = c.P .. 'b:' .. g .. ':' .. l
@@ -14,7 +15,7 @@ local function pick_conversation(c, g, h, top)
   end
   if #refs == 0 then return refs end
   local counts = counts_of(c, refs)
-  for _ = unit_size(counts, refs) + 1, #refs do table.remove(refs) end
+  if not each then for _ = unit_size(counts, refs) + 1, #refs do table.remove(refs) end end
   for _, r in ipairs(refs) do call('LREM', c.P .. 'b:' .. g .. ':' .. list_of(r), 1, r) end
   return refs, counts
 end

@@ -5,7 +5,7 @@
 GOTEST  := go test -p 2 -timeout 25m
 FUZZTIME ?= 30s
 
-.PHONY: help build test test-libxml2 random race test-bench lint check fuzz bench bench-guest tools
+.PHONY: help build test test-libxml2 random failovers race test-bench lint check fuzz bench bench-guest tools
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ test-libxml2: ## the tests that need the released build: XML Schema, down to the
 
 random: tools ## the random test at its full length: 10,000 steps on each server
 	PARLEY_RANDOM_STEPS=10000 go test -timeout 60m -run '^TestConformance(Real|Embedded)$$/^Random$$' ./broker/redisbroker
+
+failovers: tools ## ten failovers of each kind under load, with handlers of up to 0.7 s
+	PARLEY_FAILOVERS=10 go test -timeout 60m -v -run '^Test(AFailoverToALaggingReplica|ATakeoverOnACluster)' ./broker/redisbroker
 
 # Under the race detector the scripts' interpreter of the embedded server, which
 # one goroutine uses at a time, takes three quarters of the time; the same calls

@@ -53,7 +53,7 @@ func (c *confirmation) unknown(queue string, ids ...string) error {
 
 // evalDurably is eval with a WAIT behind it on the same connection, whose offset is what WAIT waits for.
 func (b *Broker) evalDurably(ctx context.Context, c *confirmation, cmd *redis.Cmd, key string) (any, error) {
-	cc, clustered := b.rdb.(*redis.ClusterClient)
+	_, clustered := b.rdb.(*redis.ClusterClient)
 	for try := 1; ; try++ {
 		node, err := b.nodeOf(ctx, key)
 		if err != nil {
@@ -73,7 +73,7 @@ func (b *Broker) evalDurably(ctx context.Context, c *confirmation, cmd *redis.Cm
 			_ = b.rdb.Process(ctx, onceCmd{cmd})
 			return cmd.Result()
 		}
-		cc.ReloadState(ctx) // another node may have the slot now
+		b.seekNode(err)
 		if !redis.HasErrorPrefix(err, "MOVED") || try == maxCallTries {
 			return v, err
 		}

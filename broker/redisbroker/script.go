@@ -207,6 +207,14 @@ type onceCmd struct{ *redis.Cmd }
 // NoRetry tells the client.
 func (onceCmd) NoRetry() bool { return true }
 
+// seekNode asks a Cluster who has the slots now, when a node did not answer: its replica may have taken over. The client itself does so
+// only for commands that it may send again, and else once a minute.
+func (b *Broker) seekNode(err error) {
+	if cc, ok := b.rdb.(*redis.ClusterClient); ok && infrastructure(err) {
+		cc.ReloadState(context.Background()) // it is read in the background, at most five times a second
+	}
+}
+
 func (b *Broker) eval(ctx context.Context, verb, script, key string, args []any) (any, error) {
 	cmd := redis.NewCmd(ctx, append([]any{verb, script, 1, key}, args...)...)
 	cmd.SetFirstKeyPos(3)
@@ -215,6 +223,7 @@ func (b *Broker) eval(ctx context.Context, verb, script, key string, args []any)
 	}
 	if b.cluster {
 		_ = b.rdb.Process(ctx, onceCmd{cmd})
+		b.seekNode(cmd.Err())
 	} else {
 		_ = b.rdb.Process(ctx, cmd)
 	}

@@ -135,7 +135,7 @@ func (x *lost) check(did ...string) {
 
 func (x *lost) clean() {
 	x.t.Helper()
-	d, err := x.b.Audit(x.t.Context(), "q", "did")
+	d, err := x.b.Audit(x.t.Context())
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -310,4 +310,95 @@ func TestLostRelease(t *testing.T) {
 		t.Errorf("received after it %v; want m0", got)
 	}
 	x.check("m0")
+}
+
+// TestRenewWhileAResumeHasNoAnswer: the resume was done, so the old name is gone, and that says nothing; a reader that then gives up
+// gives back what the new name holds.
+func TestRenewWhileAResumeHasNoAnswer(t *testing.T) {
+	for _, answered := range []bool{true, false} {
+		for server, url := range map[string]func() (string, string){
+			"real":     func() (string, string) { s := redistest.Shared(t); return s.URL(), s.Addr() },
+			"embedded": func() (string, string) { s := redistest.StartEmbedded(t); return s.URL(), s.Addr() },
+		} {
+			t.Run(fmt.Sprintf("%s, answered %v", server, answered), func(t *testing.T) {
+				direct, addr := url()
+				_, l := newHarness(t, direct, nil)
+				l.apply(t, broker.Definitions{Queues: []broker.QueueSettings{broker.DefaultQueue("q", false)}})
+				x := &lost{lab: l, t: t}
+				x.send("s", "m0")
+				p := redistest.NewProxy(t, addr)
+				l.opt.URL = p.URL()
+				b := l.open(t)
+				o, err := b.OpenReader(t.Context(), "q", broker.ReaderOptions{Slots: 1, Limit: 100, Lease: 600 * time.Millisecond})
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.CutReply(redistest.Command("EVALSHA", b.scripts["turn"].sha))
+				held := p.HoldReply(redistest.Command("EVALSHA", b.scripts["resume"].sha))
+				type answer struct {
+					rep broker.TurnReply
+					err error
+				}
+				done := make(chan answer, 1)
+				go func() {
+					rep, err := o.Turn(t.Context(), oneSlot())
+					done <- answer{rep, err}
+				}()
+				held.Await(t)
+				if err := o.Renew(t.Context()); err != nil {
+					t.Errorf("renew while the resume has no answer: %v", err)
+				}
+				if answered {
+					held.Release()
+				}
+				a := <-done
+				if answered && (a.err != nil || len(a.rep.Units) != 1) || !answered && a.err == nil {
+					t.Errorf("the turn: %d units, %v", len(a.rep.Units), a.err)
+				}
+				if err := o.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				s, err := l.b.Snapshot(t.Context(), "q")
+				if err != nil || len(s.Readers)+s.Attempts != 0 {
+					t.Errorf("left after it closed: readers %v, %d counts, %v", s.Readers, s.Attempts, err)
+				}
+				d, err := l.b.Receive(t.Context(), "q", broker.ReceiveOptions{Max: 1})
+				if err != nil || len(d) != 1 {
+					t.Errorf("received at once after it: %+v, %v; want m0", d, err)
+				}
+			})
+		}
+	}
+}
+
+// TestNamesSurviveARollback: a client that connects after the namespace's numbers were lost is not taken for an earlier one, whose
+// settlements are still remembered.
+func TestNamesSurviveARollback(t *testing.T) {
+	for server, url := range map[string]string{"real": redistest.Shared(t).URL(), "embedded": redistest.StartEmbedded(t).URL()} {
+		t.Run(server, func(t *testing.T) {
+			_, l := newHarness(t, url, nil)
+			l.apply(t, broker.Definitions{Queues: []broker.QueueSettings{broker.DefaultQueue("q", false)}})
+			x := &lost{lab: l, t: t}
+			x.send("", "m0", "m1")
+			for i, s := range []broker.Settlement{
+				{Verdict: broker.VerdictCommit}, {Verdict: broker.VerdictDeadLetter, Reason: "r"},
+			} {
+				l.do(t, "DEL", l.b.nsKey("boot"))
+				b := l.open(t)
+				d, err := b.Receive(t.Context(), "q", broker.ReceiveOptions{Max: 1})
+				if err != nil || len(d) != 1 {
+					t.Fatal(d, err)
+				}
+				s.Unit = d[0].Unit
+				res, err := b.Settle(t.Context(), "q", d[0].Token, s)
+				if want := []broker.Consequence{broker.Committed, broker.DeadLettered}[i]; err != nil || res.Consequence != want {
+					t.Errorf("settlement %d: consequence %d, %v; want %d", i, res.Consequence, err, want)
+				}
+			}
+			q, err := l.b.Queue(t.Context(), "q")
+			if err != nil || q.Counts.Locked != 0 || q.Counts.DeadLetter != 1 {
+				t.Errorf("left: %+v, %v; want one dead letter", q.Counts, err)
+			}
+		})
+	}
 }

@@ -157,6 +157,9 @@ var (
 	ErrNoState = &Error{Reason: "NoState", Exit: ExitConflict, Text: "a plain message has no state"}
 	// ErrEviction is returned at connect when Redis may evict keys (decisions, Redis).
 	ErrEviction = &Error{Reason: "EvictionPolicy", Exit: ExitUsage, Text: "Redis may evict keys: set maxmemory-policy noeviction, or pass --allow-eviction"}
+	// ErrRights is returned at connect, and while a host runs, when the user of Redis may not run a command, use a key or use a channel
+	// that Parley needs.
+	ErrRights = &Error{Reason: "MissingRights", Exit: ExitUnreachable, Text: "the user of Redis lacks rights that Parley needs"}
 	// ErrUnreachable is returned when Redis does not answer, or refuses the credentials.
 	ErrUnreachable = &Error{Reason: "BrokerUnreachable", Exit: ExitUnreachable, Text: "the broker is unreachable"}
 	// ErrUnknownStored is returned by a send of which nobody can say whether it is stored: the answer never came, or the replicas that the

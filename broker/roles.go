@@ -92,6 +92,12 @@ type Waker interface {
 	Wakes(ctx context.Context, wake func(queue string)) error
 }
 
+// RightsWatcher notices when the store takes rights away that a host needs.
+type RightsWatcher interface {
+	// WatchRights returns ErrRights, or ErrUnreachable for a user that is not accepted any more, when that has happened; nil when ctx ends.
+	WatchRights(ctx context.Context) error
+}
+
 // Keeper does the housekeeping of a namespace. Any number of hosts may do it at once; each step is atomic.
 type Keeper interface {
 	// Keep makes one pass: reaps readers whose lease ended, promotes what is due (retries, timers, scheduled messages,

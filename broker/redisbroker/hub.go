@@ -80,6 +80,7 @@ func (h *hub) loop(sub *redis.PubSub, done chan struct{}) {
 			return
 		}
 		if err != nil {
+			noticeDenials{h.b.denied}.look(err)
 			lost = true
 			time.Sleep(100 * time.Millisecond)
 			continue

@@ -31,6 +31,15 @@ type ServerInfo struct {
 	Skew              time.Duration // the server's clock minus ours, less half a round trip
 	Latency           time.Duration // of a PING, median
 	Slowest           time.Duration // of the same PINGs
+	Nodes             []NodeInfo    // the server, or each master of a Cluster that answers
+}
+
+// NodeInfo is what each master of a Cluster has of its own.
+type NodeInfo struct {
+	Addr           string
+	Version        string
+	EvictionPolicy string // "" when it does not tell
+	Lacks          Rights // what the user needs and may not do
 }
 
 // pings is how many round trips the latency is taken from.
@@ -47,15 +56,19 @@ func Inspect(ctx context.Context, opt Options) (ServerInfo, error) {
 	var c conns
 	rdb := c.newClient(u, cluster)
 	defer func() { _ = rdb.Close() }()
-	fault := (&Broker{opt: opt}).fault
-	if err := rdb.Ping(ctx).Err(); err != nil {
-		return info, fault("connect", err)
+	b := &Broker{opt: opt, ns: opt.Namespace, rdb: rdb, cluster: cluster}
+	fault := b.fault
+	nodes, err := b.lookAtNodes(ctx)
+	if err == nil && len(absent(nodes)) == len(nodes) {
+		err = nodes[0].err
 	}
-	text, err := rdb.Info(ctx).Result()
 	if err != nil {
-		return info, fault("INFO", err)
+		return info, b.unreachable(ctx, err)
 	}
-	info.readInfo(parseInfo(text))
+	info.readNodes(nodes)
+	if text, err := rdb.Info(ctx).Result(); err == nil { // else it does not tell
+		info.readInfo(parseInfo(text))
+	}
 	info.readConfig(ctx, rdb)
 	if info.Mode == "cluster" {
 		if c, err := rdb.ClusterInfo(ctx).Result(); err == nil {
@@ -66,6 +79,20 @@ func Inspect(ctx context.Context, opt Options) (ServerInfo, error) {
 		return info, fault("measure", err)
 	}
 	return info, nil
+}
+
+// readNodes takes over what a look at each node told; the worst of them stands for all.
+func (s *ServerInfo) readNodes(nodes []node) {
+	s.MaxMemory, s.UsedMemory = -1, -1
+	for _, n := range nodes {
+		if n.err != nil {
+			continue
+		}
+		if s.Mode == "" {
+			s.Product, s.Version, s.Mode, s.Role = n.product, n.version, n.mode, n.role
+		}
+		s.Nodes = append(s.Nodes, NodeInfo{n.addr, n.version, n.policy, n.lacks})
+	}
 }
 
 // parseInfo reads the lines key:value that INFO and CLUSTER INFO answer with.

@@ -28,6 +28,8 @@ type Options struct {
 	ClientName string
 	// AllowEviction accepts a server that may evict keys.
 	AllowEviction bool
+	// Loading is how long to wait for a server that is loading its data. Defaults to a minute.
+	Loading time.Duration
 	// Log takes the broker's warnings. Defaults to nothing.
 	Log func(msg string, args ...any)
 
@@ -42,7 +44,8 @@ type Broker struct {
 	opt      Options
 	rdb      redis.UniversalClient
 	ns       string
-	boot     string // this incarnation: no other has the name, ever
+	boot     string        // this incarnation: no other has the name, ever
+	denied   chan struct{} // a call was refused for want of a right
 	producer string
 	cluster  bool
 	embedded *miniredis.Miniredis
@@ -67,10 +70,12 @@ const (
 	maxCallTries = 3
 )
 
-// Open connects to a server, checks that it can be used (version, eviction policy) and loads the scripts.
+// Open connects to a server, checks that it can be used (version, role, rights of the user, eviction policy; on a Cluster of each
+// master) and loads the scripts. It writes nothing, and waits while the server is loading its data.
 //
-// Errors: broker.ErrUnreachable when it does not answer or refuses the credentials (the password is never part of the text),
-// broker.ErrEviction, broker.ErrInvalid for a URL or namespace that cannot be understood.
+// Errors: broker.ErrUnreachable when it does not answer, refuses the credentials (the password is never part of the text) or is not what
+// the URL says, with the remedy; broker.ErrRights, broker.ErrEviction, broker.ErrInvalid for a URL or namespace that cannot be understood
+// or a version that is too old.
 func Open(ctx context.Context, opt Options) (*Broker, error) {
 	if opt.URL == "" {
 		opt.URL = "redis://127.0.0.1:6379"
@@ -153,19 +158,14 @@ func start(ctx context.Context, opt Options, rdb redis.UniversalClient, cluster 
 	if opt.ClientName == "" {
 		opt.ClientName, _ = os.Hostname()
 	}
-	b := &Broker{opt: opt, rdb: rdb, ns: opt.Namespace, cluster: cluster, senders: map[string]*sender{}, producer: randomName()}
+	b := &Broker{
+		opt: opt, rdb: rdb, ns: opt.Namespace, cluster: cluster, senders: map[string]*sender{}, producer: randomName(), denied: make(chan struct{}, 1),
+	}
 	b.hub = newHub(b)
-	if err := rdb.Ping(ctx).Err(); err != nil {
-		return nil, b.fault("connect", err)
-	}
-	if !cluster {
-		if info, err := rdb.Info(ctx, "cluster").Result(); err == nil && strings.Contains(info, "cluster_enabled:1") {
-			return nil, broker.ErrInvalid.With("the server at %s is a Cluster: use redis-cluster:// in the URL", redact(opt.URL))
-		}
-	}
-	if err := b.checkEviction(ctx); err != nil {
+	if err := b.admit(ctx); err != nil {
 		return nil, err
 	}
+	rdb.AddHook(noticeDenials{b.denied})
 	if err := b.loadScripts(ctx); err != nil {
 		return nil, err
 	}
@@ -175,17 +175,6 @@ func start(ctx context.Context, opt Options, rdb redis.UniversalClient, cluster 
 
 // randomName is 65 random bits. A number from the server would name two processes when the server lost its last writes.
 func randomName() string { return rand.Text()[:13] }
-
-func (b *Broker) checkEviction(ctx context.Context) error {
-	v, err := b.rdb.ConfigGet(ctx, "maxmemory-policy").Result()
-	if err != nil || b.opt.AllowEviction { // the embedded server and managed ones have no CONFIG
-		return nil
-	}
-	if p := v["maxmemory-policy"]; p != "" && p != "noeviction" {
-		return broker.ErrEviction.With("maxmemory-policy is %s at %s", p, redact(b.opt.URL))
-	}
-	return nil
-}
 
 // fault turns an error of the client into one of the catalogue, naming the server but never a password.
 func (b *Broker) fault(op string, err error) error {
@@ -199,9 +188,10 @@ func (b *Broker) fault(op string, err error) error {
 	msg := err.Error()
 	switch {
 	case strings.HasPrefix(msg, "OOM ") || strings.Contains(msg, "used memory > 'maxmemory'"):
-		return broker.ErrQuota.With("%s: redis out of memory at %s; raise maxmemory or drain", op, redact(b.opt.URL))
-	case strings.HasPrefix(msg, "NOAUTH"), strings.HasPrefix(msg, "WRONGPASS"), strings.Contains(msg, "AUTH"), strings.HasPrefix(msg, "NOPERM"):
-		return broker.ErrUnreachable.With("%s: %s refuses the credentials; check the user and the password of --redis", op, redact(b.opt.URL))
+		return broker.ErrQuota.With("%s: redis out of memory at %s; raise maxmemory, or make room: receiving, purging, ending dialogs and deleting queues work meanwhile", op, redact(b.opt.URL))
+	}
+	if e := b.remedied(op, msg); e != nil { // what a server refuses at the start of a connection is wrapped
+		return e
 	}
 	var answer redis.Error
 	switch refused := errors.As(err, &answer); {

@@ -101,5 +101,14 @@ func (a *app) open(ctx context.Context) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
+	opt.log = a.warn
 	return a.connect(ctx, opt)
+}
+
+// warn prints a warning of the broker on a line of its own.
+func (a *app) warn(msg string, args ...any) {
+	for i := 0; i+1 < len(args); i += 2 {
+		msg += fmt.Sprintf(" (%v %v)", args[i], args[i+1])
+	}
+	fmt.Fprintf(a.stderr, "warning: %s\n", oneLine(a.hide(msg)))
 }

@@ -22,6 +22,7 @@ func (a *app) applyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			opt.log = a.warn
 			c, err := a.connect(cmd.Context(), opt)
 			if err != nil {
 				return err

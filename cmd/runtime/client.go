@@ -21,6 +21,7 @@ type client struct {
 	readers broker.Readers
 	waker   broker.Waker
 	keeper  broker.Keeper
+	rights  broker.RightsWatcher
 
 	opt   connectOptions
 	close func()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,10 +14,15 @@ import (
 )
 
 func (a *app) doctorCommand() *cobra.Command {
-	return &cobra.Command{
+	var acl bool
+	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check whether a Redis is fit: version, eviction, persistence, cluster, clock, latency",
-		Long: `Check whether a Redis is fit: version, eviction, persistence, cluster, clock, latency. Nothing is changed.
+		Short: "Check whether a Redis is fit: version, eviction, rights, persistence, cluster, clock, latency",
+		Long: `Check whether a Redis is fit: version, eviction, rights of the user, persistence, cluster, clock, latency. On a Cluster
+each master is asked for what it has of its own. Nothing is changed.
+
+With --acl nothing is checked, and Redis is not needed: it prints the ACL SETUSER that gives the user of the address what Parley
+needs for the namespace and nothing beyond. Its password is for you to add (>password, or a hash).
 
 The exit code is 0 if nothing is an error (warnings are none), 2 if a setting must be changed.`,
 		Args: exactly(),
@@ -25,7 +31,11 @@ The exit code is 0 if nothing is an error (warnings are none), 2 if a setting mu
 			if err != nil {
 				return err
 			}
-			info, err := redisbroker.Inspect(cmd.Context(), redisbroker.Options{URL: opt.url})
+			at := redisbroker.Options{URL: opt.url, Namespace: opt.namespace, Log: a.warn}
+			if acl {
+				return a.printRights(cmd, at)
+			}
+			info, err := redisbroker.Inspect(cmd.Context(), at)
 			if err != nil {
 				return err
 			}
@@ -44,6 +54,32 @@ The exit code is 0 if nothing is an error (warnings are none), 2 if a setting mu
 			return broker.ErrInvalid.With("%s is not fit: %s", info.URL, strings.Join(bad, "; "))
 		},
 	}
+	cmd.Flags().BoolVar(&acl, "acl", false, "print the ACL SETUSER with the least rights that Parley needs")
+	return cmd
+}
+
+// printRights prints what a user needs, as a command for redis-cli.
+func (a *app) printRights(cmd *cobra.Command, opt redisbroker.Options) error {
+	r, err := redisbroker.LeastRights(opt)
+	if err != nil {
+		return err
+	}
+	if a.global.output == "json" {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(rightsJSON{r.User, r.Line(), r.Commands, r.Keys, r.Channels, redisbroker.Wishes()})
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n# so that the eviction policy can be checked, and doctor sees more, add: +%s\n", r.Line(),
+		strings.Join(redisbroker.Wishes(), " +"))
+	return err
+}
+
+// rightsJSON is doctor --acl.
+type rightsJSON struct {
+	User     string   `json:"user"`
+	Line     string   `json:"line"`
+	Commands []string `json:"commands"`
+	Keys     []string `json:"keys"`
+	Channels []string `json:"channels"`
+	Advised  []string `json:"advised"`
 }
 
 // Levels of a finding.
@@ -66,7 +102,7 @@ const (
 // diagnose judges what was found. It is pure.
 func diagnose(s *redisbroker.ServerInfo, allowEviction bool) []findingJSON {
 	return []findingJSON{
-		versionFinding(s), evictionFinding(s, allowEviction), memoryFinding(s), persistenceFinding(s), diskFinding(s),
+		versionFinding(s), evictionFinding(s, allowEviction), rightsFinding(s), memoryFinding(s), persistenceFinding(s), diskFinding(s),
 		clusterFinding(s), roleFinding(s), clockFinding(s), latencyFinding(s), streamFinding(s),
 	}
 }
@@ -77,17 +113,40 @@ func versionFinding(s *redisbroker.ServerInfo) findingJSON {
 	if n, err := strconv.Atoi(major); err != nil || n < leastMajor {
 		f.Level, f.Advice = levelError, "use Redis 7 or later, or Valkey"
 	}
+	for _, node := range s.Nodes {
+		major, _, _ := strings.Cut(node.Version, ".")
+		if n, err := strconv.Atoi(major); f.Level == levelOK && err == nil && n < leastMajor {
+			f.Value, f.Level, f.Advice = node.Version+" at "+node.Addr, levelError, "use Redis 7 or later, or Valkey, on every node"
+		}
+	}
 	return f
 }
 
+// rightsFinding names what the user may not do, on the first node where it lacks something.
+func rightsFinding(s *redisbroker.ServerInfo) findingJSON {
+	for _, n := range s.Nodes {
+		if lacks := n.Lacks.String(); lacks != "" {
+			return findingJSON{"rights", levelError, "user " + n.Lacks.User + " lacks " + lacks + " at " + n.Addr, "add: " + n.Lacks.Line()}
+		}
+	}
+	return findingJSON{"rights", levelOK, "all that Parley needs", ""}
+}
+
 func evictionFinding(s *redisbroker.ServerInfo, allowed bool) findingJSON {
-	f := findingJSON{"eviction", levelOK, s.EvictionPolicy, ""}
+	policy := s.EvictionPolicy
+	f := findingJSON{"eviction", levelOK, policy, ""}
+	for _, n := range s.Nodes { // the worst of all
+		if len(s.Nodes) > 1 && n.EvictionPolicy != "noeviction" && (policy == "noeviction" || policy == "") {
+			policy = n.EvictionPolicy
+			f.Value = policy + " at " + n.Addr
+		}
+	}
 	switch {
-	case s.EvictionPolicy == "":
-		f.Value, f.Level, f.Advice = "unknown", levelWarning, "the server does not tell: make sure that maxmemory-policy is noeviction"
-	case s.EvictionPolicy != "noeviction" && allowed:
+	case policy == "":
+		f.Value, f.Level, f.Advice = "unknown", levelWarning, "it could not be checked: make sure that maxmemory-policy is noeviction, or let the user see it (+info)"
+	case policy != "noeviction" && allowed:
 		f.Level, f.Advice = levelWarning, "messages may be lost; allowed by --allow-eviction"
-	case s.EvictionPolicy != "noeviction":
+	case policy != "noeviction":
 		f.Level, f.Advice = levelError, "Redis may throw messages away: set maxmemory-policy noeviction"
 	}
 	return f
@@ -96,7 +155,9 @@ func evictionFinding(s *redisbroker.ServerInfo, allowed bool) findingJSON {
 func memoryFinding(s *redisbroker.ServerInfo) findingJSON {
 	f := findingJSON{"memory", levelOK, fmt.Sprintf("%d MiB used, limit %d MiB", s.UsedMemory>>20, s.MaxMemory>>20), ""}
 	switch {
-	case s.MaxMemory <= 0:
+	case s.MaxMemory < 0:
+		f.Value, f.Level, f.Advice = "unknown", levelWarning, "it could not be checked: let the user see it (+info)"
+	case s.MaxMemory == 0:
 		f.Value, f.Level = fmt.Sprintf("%d MiB used, no limit", s.UsedMemory>>20), levelWarning
 		f.Advice = "set maxmemory below what the machine has: a full Redis refuses messages, a full machine kills Redis"
 	case float64(s.UsedMemory) > fullShare*float64(s.MaxMemory):
@@ -108,6 +169,8 @@ func memoryFinding(s *redisbroker.ServerInfo) findingJSON {
 func persistenceFinding(s *redisbroker.ServerInfo) findingJSON {
 	f := findingJSON{"persistence", levelOK, "append-only file, appendfsync " + s.AppendSync, ""}
 	switch {
+	case s.AppendOnly == "":
+		f.Value, f.Level, f.Advice = "unknown", levelWarning, "it could not be checked: let the user see it (+info +config|get)"
 	case s.AppendOnly != "yes":
 		f.Value, f.Level = "no append-only file", levelWarning
 		f.Advice = "accepted messages are lost when Redis ends: set appendonly yes"
@@ -152,7 +215,7 @@ func roleFinding(s *redisbroker.ServerInfo) findingJSON {
 func clockFinding(s *redisbroker.ServerInfo) findingJSON {
 	f := findingJSON{"clock", levelOK, fmt.Sprintf("%+d ms from this machine's", s.Skew.Milliseconds()), ""}
 	if s.Skew.Abs() > greatestSkew {
-		f.Level, f.Advice = levelWarning, "times in logs and traces will not match; delivery is not affected, it uses the clock of Redis"
+		f.Level, f.Advice = levelWarning, "times in logs and traces of this machine do not match the clock of Redis, by which messages, timers, schedules and locks go: set the clocks"
 	}
 	return f
 }

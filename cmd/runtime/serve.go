@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -87,7 +88,28 @@ func (s *server) run(cmd *cobra.Command) error {
 	p := publisher{hosts: c.hosts, name: cfg.Name, monitors: h.Monitors, log: s.log}
 	defer p.start(ctx)()
 	fmt.Fprintln(cmd.OutOrStdout(), "ready")
-	return h.Run(ctx)
+	return s.runWatched(ctx, c, h)
+}
+
+// runWatched runs the host until ctx ends, or the Redis user loses a right that it needs.
+func (s *server) runWatched(ctx context.Context, c *client, h *host.Host) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	var lost error
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		if lost = c.rights.WatchRights(ctx); lost != nil {
+			s.log.Error("the host ends: it may not do any more what it must", slog.String("error", s.app.hide(lost.Error())))
+			end()
+		}
+	})
+	err := h.Run(ctx)
+	end()
+	watch.Wait()
+	if lost != nil {
+		return lost
+	}
+	return err
 }
 
 // load reads, builds and compiles every module.

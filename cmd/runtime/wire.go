@@ -21,7 +21,7 @@ func connect(ctx context.Context, opt connectOptions) (*client, error) {
 // newClient gives every role of the broker its place.
 func newClient(b *redisbroker.Broker, opt connectOptions) *client {
 	return &client{
-		Sender: b, Receiver: b, Peeker: b, Dialogs: b, DialogVerbs: b, DialogInspector: b, dead: b, admin: b, audit: b, hosts: b, readers: b, waker: b, keeper: b,
+		Sender: b, Receiver: b, Peeker: b, Dialogs: b, DialogVerbs: b, DialogInspector: b, dead: b, admin: b, audit: b, hosts: b, readers: b, waker: b, keeper: b, rights: b,
 		opt: opt,
 		close: func() {
 			if err := b.Close(); err != nil {

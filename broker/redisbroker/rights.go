@@ -26,7 +26,8 @@ var needs = []string{
 	"xack $key w 1-1", "xadd $key * f v", "xclaim $key w r 0 1-1", "xdel $key 1-1", "xgroup|create $key w 0", "xgroup|delconsumer $key w r",
 	"xgroup|destroy $key w", "xinfo|groups $key", "xinfo|stream $key", "xlen $key", "xpending $key w", "xrange $key - +",
 	"xreadgroup group w r streams $key >", "xrevrange $key + -",
-	"zadd $key 1 m", "zcard $key", "zcount $key 0 1", "zpopmin $key", "zrange $key 0 1", "zrangebyscore $key 0 1", "zrem $key m", "zscore $key m",
+	"zadd $key 1 m", "zcard $key", "zcount $key 0 1", "zpopmin $key", "zrange $key 0 1", "zrangebyscore $key 0 1", "zrem $key m", "zrevrange $key 0 1",
+	"zscore $key m", "zmscore $key m",
 }
 
 // clusterNeeds are what the client of a Cluster calls besides.

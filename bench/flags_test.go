@@ -26,7 +26,7 @@ func TestParseDefaultsLeaveOutWhatTakesMinutes(t *testing.T) {
 		}
 	}
 	all, err := parse([]string{"-rows", "all"})
-	if err != nil || len(all.rows) != len(allRows) || len(got.rows) != len(allRows)-5 {
+	if err != nil || len(all.rows) != len(allRows) || len(got.rows) != len(allRows)-6 {
 		t.Errorf("all %d rows, default %d, err %v; there are %d", len(all.rows), len(got.rows), err, len(allRows))
 	}
 }

@@ -40,6 +40,7 @@ var allRows = []row{
 	{flag: "append", work: "batched append, plain", ours: contenders.ParleyAppend, theirs: contenders.BareAppend, limit: 0.45},
 	{flag: "append", work: "batched append, conversations", ours: contenders.ParleyAppendConversations, theirs: contenders.BareAppend, limit: 0.35},
 	{flag: "sends", work: "32 concurrent single sends", ours: contenders.ParleySends, theirs: contenders.AsynqEnqueue, limit: 1},
+	{flag: "durable", work: "32 concurrent single sends that a replica confirms", ours: contenders.ParleySendsDurable, theirs: contenders.ParleySends, limit: 0.2},
 	{flag: "latency", work: "idle latency, p50", ours: contenders.ParleyLatency, theirs: contenders.BareLatency, limit: 3, upper: true},
 	{flag: "memory", work: "memory, plain", ours: contenders.ParleyMemory, theirs: contenders.BareMemory, limit: 1.3, upper: true},
 	{flag: "memory", work: "memory, conversation", ours: contenders.ParleyMemoryConversation, theirs: contenders.BareMemory, limit: 1.6, upper: true},

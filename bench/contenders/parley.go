@@ -17,6 +17,7 @@ const (
 	ParleyAppend              = "parley-append"
 	ParleyAppendConversations = "parley-append-conversations"
 	ParleySends               = "parley-sends"
+	ParleySendsDurable        = "parley-sends-durable"
 	ParleyLatency             = "parley-latency"
 	ParleyMemory              = "parley-memory"
 	ParleyMemoryConversation  = "parley-memory-conversation"
@@ -86,6 +87,10 @@ func parleyOthers(messages int, guests *Guests) []measure.Workload {
 		{
 			Name: ParleySends, Kind: measure.Rate, Count: share(messages, sendsShare), Open: openParleySends,
 			Does: fmt.Sprintf("Send from %d goroutines, one message a call", asynqSenders),
+		},
+		{
+			Name: ParleySendsDurable, Kind: measure.Rate, Count: share(messages, sendsShare), Open: openParleyDurable,
+			Does: fmt.Sprintf("Send from %d goroutines, one message a call, to a queue with durable 1; the replica on the same machine", asynqSenders),
 		},
 		{
 			Name: ParleyLatency, Kind: measure.Latency, Count: share(messages, latencyShare), Open: openParleyLatency(guests),

@@ -5,7 +5,7 @@
 GOTEST  := go test -p 2 -timeout 25m
 FUZZTIME ?= 30s
 
-.PHONY: help build test test-libxml2 random failovers race test-bench lint check fuzz bench bench-guest tools
+.PHONY: help build test test-libxml2 random failovers race test-bench lint check fuzz chaos bench bench-guest tools
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,7 +43,12 @@ race: tools ## the same tests under the race detector, less what runs no gorouti
 	@.ci/tools gcc
 	$(GOTEST) -race -short -skip '$(NORACE)' $$(go list ./... | grep -v '/host/guest/meter$$')
 
-test-bench: tools ## tests of the bench module
+test-CHAOS ?=
+
+chaos: tools ## load under 25 kinds of faults, 40 s each, with a checker; CHAOS passes flags, such as CHAOS="-for 5s -only killed"
+	go run ./internal/chaos $(CHAOS)
+
+bench: tools ## tests of the bench module
 	cd bench && $(GOTEST) ./...
 
 lint: ## gofumpt, vet and staticcheck for both modules

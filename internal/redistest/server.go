@@ -83,6 +83,9 @@ func (s *Server) URL() string {
 	return u.String()
 }
 
+// Dir is the folder of the server's files.
+func (s *Server) Dir() string { return s.dir }
+
 // Pid is the process id of the running server, or of the last one that ran.
 func (s *Server) Pid() int {
 	s.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"sort"
 	"strconv"
@@ -205,16 +206,11 @@ func (b *Broker) write(ctx context.Context, writes []entityWrite) error {
 	if len(writes) == 0 {
 		return nil
 	}
+	if err := b.number(ctx, writes); err != nil {
+		return b.fault("apply", err)
+	}
 	var args []any
 	for _, w := range writes {
-		if e, ok := w.value.(queueEntry); ok && e.Number == "" {
-			n, err := b.rdb.Incr(ctx, b.nsKey("queue_number")).Result()
-			if err != nil {
-				return b.fault("apply", err)
-			}
-			e.Number = fmt.Sprintf("%08x", n)
-			w.value = e
-		}
 		j, err := json.Marshal(w.value)
 		if err != nil {
 			return fmt.Errorf("apply: %w", err)
@@ -224,11 +220,58 @@ func (b *Broker) write(ctx context.Context, writes []entityWrite) error {
 	if err := b.rdb.HSet(ctx, b.nsKey("entities"), args...).Err(); err != nil {
 		return b.fault("apply", err)
 	}
-	if err := b.rdb.Incr(ctx, b.nsKey("version")).Err(); err != nil {
+	if err := b.rdb.Set(ctx, b.nsKey("version"), newVersion(), 0).Err(); err != nil {
 		return b.fault("apply", err)
 	}
 	_ = b.rdb.Publish(ctx, b.channel(), "v").Err()
 	return b.dir.load(ctx, b)
+}
+
+// newVersion is a version that the directory never had. It is random, since one that counts is given again when the server has lost
+// its last writes, and a number, since clients of an earlier version count on.
+func newVersion() int64 { return rand.Int64N(1 << 62) }
+
+// number gives new queues their numbers. One that is new to the directory only, since the directory was lost, has its number in its own
+// slot, where the handles of its conversations begin with it; no other queue gets one of these.
+func (b *Broker) number(ctx context.Context, writes []entityWrite) error {
+	var greatest int64
+	var fresh []*entityWrite
+	for i := range writes {
+		e, ok := writes[i].value.(queueEntry)
+		if !ok || e.Number != "" {
+			continue
+		}
+		had, err := b.rdb.HGet(ctx, b.prefix(e.Settings.Name)+"meta", "qn").Result()
+		n, bad := strconv.ParseInt(had, 16, 64)
+		switch {
+		case err != nil && !isNil(err):
+			return err
+		case err != nil || bad != nil:
+			fresh = append(fresh, &writes[i])
+		default:
+			e.Number, greatest = had, max(greatest, n)
+			writes[i].value = e
+		}
+	}
+	b.dir.mu.RLock()
+	for had := range b.dir.byNumber {
+		n, _ := strconv.ParseInt(had, 16, 64)
+		greatest = max(greatest, n)
+	}
+	b.dir.mu.RUnlock()
+	for _, w := range fresh {
+		n, err := b.rdb.Incr(ctx, b.nsKey("queue_number")).Result()
+		if err == nil && n <= greatest {
+			n, err = b.rdb.IncrBy(ctx, b.nsKey("queue_number"), greatest-n+1).Result()
+		}
+		if err != nil {
+			return err
+		}
+		e := w.value.(queueEntry)
+		e.Number = fmt.Sprintf("%08x", n)
+		w.value = e
+	}
+	return nil
 }
 
 // configureQueues writes every queue's settings, services and priority rules into its own slot. It is repeated whole, so an

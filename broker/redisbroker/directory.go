@@ -275,6 +275,14 @@ func validHandle(h string) bool {
 	return true
 }
 
+// forget makes the next look read all of it again: behind a new connection there may be a server with another history, whose version
+// says nothing about what is known here.
+func (d *directory) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.version, d.checked = "", time.Time{}
+}
+
 // stale makes the next look ask the server.
 func (d *directory) stale() {
 	d.mu.Lock()

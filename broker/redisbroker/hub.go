@@ -88,6 +88,8 @@ func (h *hub) loop(sub *redis.PubSub, done chan struct{}) {
 		switch m := m.(type) {
 		case *redis.Subscription:
 			if lost {
+				h.b.dir.forget()
+				h.b.forgetDues()
 				h.up()
 				h.tell("")
 			}

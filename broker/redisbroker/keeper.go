@@ -15,8 +15,9 @@ type keepState struct {
 	next    map[string]int64 // prefix → next due ms as far as known
 	last    time.Time        // of the last full sweep
 	applied broker.Definitions
-	hintMu  sync.Mutex // guards hints
+	hintMu  sync.Mutex // guards hints and anew
 	hints   map[string]int64
+	anew    bool // look at every queue
 }
 
 const (
@@ -34,6 +35,13 @@ func (b *Broker) hintDue(prefix string, ms int64) {
 	if old, ok := b.keep.hints[prefix]; !ok || ms < old {
 		b.keep.hints[prefix] = ms
 	}
+}
+
+// forgetDues has the next pass look at every queue: what was known to be due may be what the server has lost, and hints may have been missed.
+func (b *Broker) forgetDues() {
+	b.keep.hintMu.Lock()
+	defer b.keep.hintMu.Unlock()
+	b.keep.hints, b.keep.anew = nil, true
 }
 
 // Keep implements broker.Keeper. Queues with something due, as far as is known, are looked at; all of them every sweepEvery.
@@ -70,10 +78,11 @@ func (b *Broker) dueQueues() []string {
 			b.keep.next[p] = ms
 		}
 	}
-	b.keep.hints = nil
+	anew := b.keep.anew
+	b.keep.hints, b.keep.anew = nil, false
 	b.keep.hintMu.Unlock()
 	now := b.clock()
-	sweep := b.opt.Now != nil || now.Sub(b.keep.last) >= sweepEvery
+	sweep := anew || b.opt.Now != nil || now.Sub(b.keep.last) >= sweepEvery
 	if sweep {
 		b.keep.last = now
 	}

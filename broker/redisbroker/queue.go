@@ -186,7 +186,7 @@ func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 	if s := b.servicesOf(name); len(s) > 0 {
 		return broker.ErrImmutable.With("queue %q serves %s; delete the service first", name, strings.Join(s, ", "))
 	}
-	if err := b.rdb.Eval(ctx, undefine, []string{b.nsKey("entities"), b.nsKey("version")}, "q/"+name).Err(); err != nil {
+	if err := b.rdb.Eval(ctx, undefine, []string{b.nsKey("entities"), b.nsKey("version")}, "q/"+name, newVersion()).Err(); err != nil {
 		return b.fault("delete queue "+name, err)
 	}
 	if err := b.dir.load(ctx, b); err != nil {
@@ -195,11 +195,11 @@ func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 	return b.deleteKeys(ctx, name)
 }
 
-// undefine takes an entry out of the directory. It is one script, so that a full Redis does both or nothing: it refuses INCR alone,
+// undefine takes an entry out of the directory. It is one script, so that a full Redis does both or nothing: it refuses SET alone,
 // and not behind a write that makes room.
-// KEYS 1: entities  2: version. ARGV 1: field of the entry.
+// KEYS 1: entities  2: version. ARGV 1: field of the entry  2: new version.
 const undefine = `redis.call('HDEL', KEYS[1], ARGV[1])
-return redis.call('INCR', KEYS[2])`
+return redis.call('SET', KEYS[2], ARGV[2])`
 
 func (b *Broker) deleteKeys(ctx context.Context, name string) error {
 	return b.eachKey(ctx, b.prefix(name), func(keys []string) error {

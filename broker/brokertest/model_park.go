@@ -7,12 +7,19 @@ import (
 	"parley/broker"
 )
 
-// bury makes msg a dead letter, which may hold up its group.
+// bury makes msg a dead letter, which may hold up its group or end its conversation.
 func (m *model) bury(msg *modelMessage) {
 	msg.unit, msg.fate = nil, dead
-	if q := msg.queue; q.OnDeadLetter == "park" && msg.lock() != "" {
+	if msg.to != nil && msg.to.ended { // by the very unit
+		return
+	}
+	switch q := msg.queue; {
+	case q.OnDeadLetter == "park" && msg.lock() != "":
 		m.seen["dead letter parks"]++
 		q.blocked[msg.lock()] = append(q.blocked[msg.lock()], msg)
+	case q.OnDeadLetter == "end" && msg.to != nil:
+		m.seen["dead letter ends its conversation"]++
+		m.end(msg.to, 127)
 	}
 }
 

@@ -68,13 +68,33 @@ func (m *model) commit(u *modelUnit, effects []broker.Effect) broker.Consequence
 		m.rollback(u, -1)
 		return broker.Refused
 	}
+	dead := singles(u, effects)
 	for _, msg := range u.msgs {
-		msg.unit, msg.fate = nil, done
+		if !slices.Contains(dead, msg) {
+			msg.unit, msg.fate = nil, done
+		}
 	}
 	for _, e := range effects {
 		m.effect(u, e)
 	}
+	for _, msg := range dead { // after all else that the unit does
+		m.seen["single dead letter"]++
+		if len(u.msgs) > len(dead) {
+			m.seen["single dead letter of several"]++
+		}
+		m.bury(msg)
+	}
 	return broker.Committed
+}
+
+// singles is the messages of u that effects dead-letter, in their order.
+func singles(u *modelUnit, effects []broker.Effect) (dead []*modelMessage) {
+	for _, e := range effects {
+		if e.Kind == broker.EffectDeadLetter && !slices.Contains(dead, u.msgs[e.Index]) {
+			dead = append(dead, u.msgs[e.Index])
+		}
+	}
+	return dead
 }
 
 // refusal says why a commit is refused.
@@ -89,17 +109,28 @@ const (
 // refuses says whether one of the effects cannot be done. What other units of the same turn hold is held for all of it.
 func (m *model) refuses(u *modelUnit, effects []broker.Effect) refusal {
 	foreign := func(group string) bool { return group != u.unit.Group && m.busy[group] }
+	parks, moved := map[*modelSide]bool{}, map[*modelSide]bool{} // by effects before
 	for _, e := range effects {
 		s := m.side(e.Conversation)
+		if e.Kind == broker.EffectDeadLetter && u.reader.queue.OnDeadLetter == "park" {
+			if to := u.msgs[e.Index].to; to != nil {
+				if parks[to] = true; moved[to] {
+					m.seen["dead letter of what the unit moved"]++
+					return illegal
+				}
+			}
+		}
 		switch {
 		case s == nil:
 		case s.ended, e.Kind == broker.EffectSend && !s.canSend():
 			return illegal
 		case e.Kind != broker.EffectSend && foreign(s.group), e.Kind == broker.EffectMove && foreign("g:"+e.Group):
 			return locked
-		case e.Kind == broker.EffectMove && "g:"+e.Group != s.group && m.holdsUp(s):
+		case e.Kind == broker.EffectMove && "g:"+e.Group != s.group && (m.holdsUp(s) || parks[s]):
 			m.seen["move of a parked conversation"]++
 			return illegal
+		case e.Kind == broker.EffectMove:
+			moved[s] = "g:"+e.Group != s.group
 		}
 	}
 	return agreed

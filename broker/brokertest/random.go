@@ -71,6 +71,7 @@ var rare = []string{
 	"commit refused: illegal", "end", "timer fired", "sent by transmission", "transmission arrived", "call of an expired reader",
 	"late call", "settlement over a broken line", "effect 1", "effect 3", "effect 4", "effect 5", "effect 6", "effect 7",
 	"dead letter parks", "resubmit", "resubmit in the old place", "failure of a unit of several", "alone after a unit of several failed",
+	"single dead letter", "single dead letter of several", "dead letter ends its conversation",
 }
 
 // setFlag sets a flag of rapid until the returned function is called: opening a broker costs more than some steps.
@@ -112,7 +113,7 @@ func newDriver(t testing.TB, r *rapid.T, open New) *driver {
 		q.Retry.Initial = rapid.SampledFrom([]time.Duration{0, 0, 2 * time.Second}).Draw(r, "retry of "+q.Name)
 		q.Retry.Max = q.Retry.Initial
 		q.Poison.Rollbacks = rapid.SampledFrom([]int{1, 2, 3, 5}).Draw(r, "poison limit of "+q.Name)
-		q.OnDeadLetter = rapid.SampledFrom([]string{"continue", "park"}).Draw(r, "on dead letter of "+q.Name)
+		q.OnDeadLetter = rapid.SampledFrom([]string{"continue", "park", "end"}).Draw(r, "on dead letter of "+q.Name)
 		q.MaxDelivery = rapid.SampledFrom([]int{1, 2, 3, 10}).Draw(r, "delivery limit of "+q.Name)
 	}
 	defs := broker.Definitions{

@@ -1,6 +1,7 @@
 package brokertest
 
 import (
+	"slices"
 	"time"
 
 	"parley/broker"
@@ -32,6 +33,18 @@ func (d *driver) effects(u *modelUnit) []broker.Effect {
 			all = append(all, e)
 		}
 		used[s] = true
+	}
+	return d.singles(u, all)
+}
+
+// singles adds dead letters of single messages, before or behind what else is staged.
+func (d *driver) singles(u *modelUnit, all []broker.Effect) []broker.Effect {
+	for range 2 {
+		if !d.chance("single dead letter", 12) {
+			break
+		}
+		e := broker.Effect{Kind: broker.EffectDeadLetter, Index: d.number("message", len(u.msgs)), Reason: "Single"}
+		all = slices.Insert(all, d.number("place", len(all)+1), e)
 	}
 	return all
 }

@@ -163,7 +163,7 @@ func (d *driver) tell(r *modelReader, req broker.TurnRequest, rep broker.TurnRep
 		}
 		d.note("  settle %v in %d: verdict %d, pause %v: consequence %s", unitNames(st.Unit), st.Unit.Slot, st.Verdict, st.Pause, got)
 		for _, e := range st.Effects {
-			d.note("    effect %d on %s%s %s, group %s, code %d, after %v", e.Kind, e.Conversation, e.Queue, e.Message.MessageID, e.Group, e.Code, e.After)
+			d.note("    effect %d on %s%s %s, message %d, group %s, code %d, after %v", e.Kind, e.Conversation, e.Queue, e.Message.MessageID, e.Index, e.Group, e.Code, e.After)
 		}
 	}
 	for _, u := range rep.Units {

@@ -28,7 +28,7 @@ func Run(t *testing.T, open New) {
 		{"Holes", slices.Concat(holes, dialogHoles, wakeHoles, transmitHoles)},
 		{"Rules", slices.Concat(receiveRules, sendRules, poisonRules, timerRules, lifetimeRules, contractRules, retentionRules, priorityRules,
 			transmitRules, scheduleRules, endRules, groupRules, parkRules, activationRules, externalRules, tokenRules)},
-		{"Several", slices.Concat(severalRules)},
+		{"Several", slices.Concat(severalRules, singleRules)},
 		{"Found", found},
 		{"Cases", slices.Concat(cases, dialogCases, limited)},
 	} {

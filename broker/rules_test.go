@@ -92,3 +92,30 @@ func TestTheErrorTextOfEndHasItsLimits(t *testing.T) {
 		is(t, c.what, CheckEnding(c.e), c.want)
 	}
 }
+
+// TestAutoEndOfSingleDeadLetters: what a handler dead-letters it has not handled, so it ends no conversation.
+func TestAutoEndOfSingleDeadLetters(t *testing.T) {
+	unit := &Unit{AutoEnd: true, Messages: []Message{
+		{Kind: KindApp, Conversation: "a"},
+		{Kind: KindEndDialog, Conversation: "a"},
+		{Kind: KindError, Conversation: "b"},
+	}}
+	s := Settlement{Unit: unit, Effects: []Effect{{Kind: EffectDeadLetter, Index: 1}, {Kind: EffectDeadLetter, Index: 0}}}
+	AutoEnd(&s)
+	if n := len(s.Effects); n != 3 || s.Effects[2].Kind != EffectEnd || s.Effects[2].Conversation != "b" {
+		t.Errorf("got %+v", s.Effects)
+	}
+	for _, c := range []struct {
+		s    Settlement
+		want bool
+	}{
+		{s, true},
+		{Settlement{Verdict: VerdictDeadLetter}, true},
+		{Settlement{Verdict: VerdictRollback, Effects: s.Effects}, false},
+		{Settlement{Effects: []Effect{{Kind: EffectSend}}}, false},
+	} {
+		if got := Buries(&c.s); got != c.want {
+			t.Errorf("%+v buries: %v, want %v", c.s, got, c.want)
+		}
+	}
+}

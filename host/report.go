@@ -29,6 +29,9 @@ func (d *delivery) report(results []broker.SettleResult, start, end time.Time) {
 		if res.Consequence != broker.Committed && res.Consequence != broker.Released {
 			m.logFailure(&d.sent[i].settlement, res)
 		}
+		if res.Consequence == broker.Committed {
+			m.logSingles(&d.sent[i].settlement)
+		}
 	}
 	d.leaseLost(lost)
 	clear(d.sent)
@@ -83,6 +86,20 @@ func (m *monitor) logFailure(s *broker.Settlement, res *broker.SettleResult) {
 		attrs = append(attrs, slog.String("error", s.FailReason+": "+s.FailText))
 	}
 	m.host.quiet.say(slog.LevelWarn, "failure "+m.queue, linesPerSecond, failureText[res.Consequence], attrs...)
+}
+
+// logSingles says which messages a unit that committed made dead letters, and why.
+func (m *monitor) logSingles(s *broker.Settlement) {
+	for i := range s.Effects {
+		e := &s.Effects[i]
+		if e.Kind != broker.EffectDeadLetter {
+			continue
+		}
+		msg := &s.Unit.Messages[e.Index]
+		m.host.quiet.say(slog.LevelWarn, "failure "+m.queue, linesPerSecond, "a message of a unit that committed was dead-lettered",
+			slog.String("queue", m.queue), slog.String("plugin", m.name), slog.String("message_id", msg.MessageID),
+			slog.Int64("sequence_number", msg.SequenceNumber), slog.String("reason", e.Reason), slog.String("description", e.Text))
+	}
 }
 
 var failureText = [...]string{

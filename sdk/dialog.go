@@ -21,7 +21,7 @@ type Outgoing struct {
 
 // Send sends out to a queue.
 func (u *Unit) Send(queue string, out Outgoing) error {
-	return result(u.host.queueSend(queue, &out, u.properties(out.Properties)))
+	return u.do(func(h host) int32 { return h.queueSend(queue, &out, u.properties(out.Properties)) })
 }
 
 // properties encodes p in the arena, sorted by name, so that the same map is always the same bytes.
@@ -58,11 +58,7 @@ func (u *Unit) Begin(d Dialog) (Conversation, error) {
 	if d.Lifetime == Forever {
 		ms = -1
 	}
-	var n int32
-	handle, _ := u.text(func(buf []byte) int32 {
-		n = u.host.dialogBegin(&d, ms, buf)
-		return n
-	})
+	handle, n := u.text(func(h host, buf []byte) int32 { return h.dialogBegin(&d, ms, buf) })
 	return Conversation{u, handle}, result(n)
 }
 
@@ -78,48 +74,45 @@ func (u *Unit) Conversation(handle string) Conversation { return Conversation{u,
 // Handle names the conversation; "" for that of a plain message.
 func (c Conversation) Handle() string { return c.handle }
 
+// do calls the host for a conversation that there is.
+func (c Conversation) do(f func(h host) int32) error { return result(c.call(f)) }
+
+func (c Conversation) call(f func(h host) int32) int32 {
+	return c.unit.call(func(h host) int32 {
+		if c.handle == "" {
+			return int32(abi.ErrUnknownConversation)
+		}
+		return f(h)
+	})
+}
+
 // Send sends out on the conversation. Of out only Type, Properties and Body count.
 func (c Conversation) Send(out Outgoing) error {
-	if c.handle == "" {
-		return abi.ErrUnknownConversation
-	}
-	return result(c.unit.host.dialogSend(c.handle, &out, c.unit.properties(out.Properties)))
+	return c.do(func(h host) int32 { return h.dialogSend(c.handle, &out, c.unit.properties(out.Properties)) })
 }
 
 // End ends this side of the conversation.
 func (c Conversation) End() error {
-	if c.handle == "" {
-		return abi.ErrUnknownConversation
-	}
-	return result(c.unit.host.dialogEnd(c.handle))
+	return c.do(func(h host) int32 { return h.dialogEnd(c.handle) })
 }
 
 // EndWithError ends the conversation with an error that the far side receives. code is above 0, text at most 3,000
 // characters and not empty.
 func (c Conversation) EndWithError(code int, text string) error {
-	if c.handle == "" {
-		return abi.ErrUnknownConversation
-	}
 	if code != int(int32(code)) {
 		return abi.ErrInvalid
 	}
-	return result(c.unit.host.dialogEndError(c.handle, int32(code), text))
+	return c.do(func(h host) int32 { return h.dialogEndError(c.handle, int32(code), text) })
 }
 
 // MoveTo moves the conversation to another conversation group of the same service, a UUID. A group that does not exist is made.
 func (c Conversation) MoveTo(group string) error {
-	if c.handle == "" {
-		return abi.ErrUnknownConversation
-	}
-	return result(c.unit.host.dialogMove(c.handle, group))
+	return c.do(func(h host) int32 { return h.dialogMove(c.handle, group) })
 }
 
 // Timer asks for a DialogTimer message on this conversation after d, replacing the timer it may have. Parts of a millisecond
 // count as a whole one, since a timer never fires early. 0 cancels; a d below 0 is refused.
 func (c Conversation) Timer(d time.Duration) error {
-	if c.handle == "" {
-		return abi.ErrUnknownConversation
-	}
 	ms := d.Milliseconds()
 	switch whole := time.Duration(ms) * time.Millisecond; {
 	case d > whole:
@@ -127,21 +120,15 @@ func (c Conversation) Timer(d time.Duration) error {
 	case d < whole:
 		ms--
 	}
-	return result(c.unit.host.timerAfter(c.handle, ms))
+	return c.do(func(h host) int32 { return h.timerAfter(c.handle, ms) })
 }
 
 // TimerCron asks for a DialogTimer message at every instant of a cron spec in a time zone ("" is UTC).
 func (c Conversation) TimerCron(spec, zone string) error {
-	if c.handle == "" {
-		return abi.ErrUnknownConversation
-	}
-	return result(c.unit.host.timerCron(c.handle, spec, zone))
+	return c.do(func(h host) int32 { return h.timerCron(c.handle, spec, zone) })
 }
 
 // CancelTimer takes the conversation's timer away. It is no error when there is none.
 func (c Conversation) CancelTimer() error {
-	if c.handle == "" {
-		return abi.ErrUnknownConversation
-	}
-	return result(c.unit.host.timerCancel(c.handle))
+	return c.do(func(h host) int32 { return h.timerCancel(c.handle) })
 }

@@ -63,6 +63,8 @@ const (
 	EffectPutState    EffectKind = "state_put"    // Key, Value
 	EffectDeleteState EffectKind = "state_delete" // Key
 
+	EffectDeadLetter EffectKind = "message_dead_letter" // message Index of the unit, with Reason and Text
+
 	EffectEndOther EffectKind = "conversation_end" // Conversation of Queue with Code and Text
 	EffectEnable   EffectKind = "queue_enable"     // Queue at Epoch
 )
@@ -76,6 +78,8 @@ type Effect struct {
 	Dialog       Dialog
 	Code         int
 	Text         string
+	Index        int
+	Reason       string
 	Group        string
 	After        time.Duration
 	Cron, Zone   string
@@ -102,8 +106,8 @@ func (f *Fake) Run(h Handler) Outcome {
 		h = registered
 	}
 	f.staged, f.seen = Outcome{Pause: -1}, nil
-	u := &Unit{host: f}
-	u.reset()
+	u := &Unit{host: f, buf: &buffers{}}
+	u.buf.reset()
 	var err error
 	observed := h
 	if h != nil {

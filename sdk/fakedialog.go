@@ -88,6 +88,21 @@ func (f *Fake) conversationEnd(queue, conversation string, code int32, text stri
 	return f.stage(Effect{Kind: EffectEndOther, Queue: queue, Conversation: conversation, Code: int(code), Text: text})
 }
 
+// messageDeadLetter keeps the last call for a message, as the real host does.
+func (f *Fake) messageDeadLetter(i uint32, reason, description string) int32 {
+	if uint64(i) >= uint64(len(f.Messages)) {
+		return int32(abi.ErrIndex)
+	}
+	before := len(f.staged.Effects)
+	n := f.stage(Effect{Kind: EffectDeadLetter, Index: int(i), Reason: reason, Text: description})
+	if n == 0 {
+		same := func(e Effect) bool { return e.Kind == EffectDeadLetter && e.Index == int(i) }
+		earlier := slices.DeleteFunc(slices.Clone(f.staged.Effects[:before]), same)
+		f.staged.Effects = append(earlier, f.staged.Effects[before:]...)
+	}
+	return n
+}
+
 func (f *Fake) queueEnable(queue string, epoch int64) int32 {
 	switch {
 	case queue == "" || epoch < 0:

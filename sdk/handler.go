@@ -25,9 +25,9 @@ func (d *deadLetter) Error() string {
 	return d.reason + ": " + d.description
 }
 
-// DeadLetter returns an error that, returned by the handler (wrapped or not), moves the messages of the unit to the
-// dead-letter queue instead of trying again. Nothing that was staged happens. Reason and description are cut at 4,096
-// characters.
+// DeadLetter returns an error that, returned by the handler (wrapped or not), moves all messages of the unit to the
+// dead-letter queue instead of trying again. Nothing that was staged happens. For one message of several, see
+// Message.DeadLetter. Reason and description are cut at 4,096 characters.
 func DeadLetter(reason, description string) error {
 	return &deadLetter{reason, description}
 }
@@ -53,7 +53,7 @@ func run(u *Unit, h Handler) int32 {
 		u.host.fail("the plugin registered no handler: call sdk.Handle from init")
 		return abi.Rollback
 	}
-	err := h(u)
+	err := handled(u, h)
 	if err == nil {
 		return abi.Commit
 	}
@@ -68,6 +68,12 @@ func run(u *Unit, h Handler) int32 {
 	}
 	u.host.fail(err.Error())
 	return abi.Rollback
+}
+
+// handled calls h. With its return the unit is over.
+func handled(u *Unit, h Handler) error {
+	defer u.life.end()
+	return h(u)
 }
 
 // result turns the number a function answered into an error; nil when it is not negative.

@@ -73,6 +73,9 @@ func abiQueueEnable(queue string, epoch int64) int32
 //go:wasmimport parley_v1 dead_letter
 func abiDeadLetter(reason, description string) int32
 
+//go:wasmimport parley_v1 message_dead_letter
+func abiMessageDeadLetter(index uint32, reason, description string) int32
+
 //go:wasmimport parley_v1 retry_after
 func abiRetryAfter(pauseMS int64) int32
 
@@ -103,12 +106,22 @@ func abiSpanEnd(span int32) int32
 // host is the way to the imports. Outside WebAssembly it is a Fake.
 type host struct{}
 
-var unit Unit
+// life says whether a unit is over. Go runs one goroutine of a module at a time and lets another run where one waits only, so
+// between enter and the call of the host nothing else happens.
+type life struct{ over bool }
 
+func (l *life) enter() bool { return !l.over }
+func (l *life) leave()      {}
+func (l *life) end()        { l.over = true }
+
+var kept buffers
+
+// parleyHandle makes a Unit for each attempt: whoever still holds one of an attempt before must not act in this one.
+//
 //go:wasmexport parley_handle
 func parleyHandle() int32 {
-	unit.reset()
-	return run(&unit, registered)
+	kept.reset()
+	return run(&Unit{buf: &kept}, registered)
 }
 
 func ptr(b []byte) (*byte, uint32) { return unsafe.SliceData(b), uint32(len(b)) }
@@ -197,12 +210,17 @@ func (host) queueSend(queue string, out *Outgoing, props []byte) int32 {
 }
 
 func (host) deadLetter(reason, description string) int32 { return abiDeadLetter(reason, description) }
-func (host) retryAfter(ms int64) int32                   { return abiRetryAfter(ms) }
-func (host) fail(text string) int32                      { return abiFail(text) }
-func (host) log(level int32, text string) int32          { return abiLog(level, text) }
-func (host) now() int64                                  { return abiNow() }
-func (host) spanStart(name string) int32                 { return abiSpanStart(name) }
-func (host) spanEnd(span int32) int32                    { return abiSpanEnd(span) }
+
+func (host) messageDeadLetter(i uint32, reason, description string) int32 {
+	return abiMessageDeadLetter(i, reason, description)
+}
+
+func (host) retryAfter(ms int64) int32          { return abiRetryAfter(ms) }
+func (host) fail(text string) int32             { return abiFail(text) }
+func (host) log(level int32, text string) int32 { return abiLog(level, text) }
+func (host) now() int64                         { return abiNow() }
+func (host) spanStart(name string) int32        { return abiSpanStart(name) }
+func (host) spanEnd(span int32) int32           { return abiSpanEnd(span) }
 
 func (host) config(key string, buf []byte) int32 {
 	p, n := ptr(buf)

@@ -9,7 +9,7 @@ func (u *Unit) Peek(queue string, from int64, most int) ([]Message, error) {
 	if most != int(uint16(most)) {
 		return nil, abi.ErrInvalid
 	}
-	return u.found(u.host.queuePeek(queue, from, uint32(most)))
+	return u.found(u.call(func(h host) int32 { return h.queuePeek(queue, from, uint32(most)) }))
 }
 
 // EndConversation ends a conversation of another queue with an error, once the unit has committed: at least once, and a
@@ -19,14 +19,14 @@ func (u *Unit) EndConversation(queue, conversation string, code int, text string
 	if code != int(int32(code)) {
 		return abi.ErrInvalid
 	}
-	return result(u.host.conversationEnd(queue, conversation, int32(code), text))
+	return u.do(func(h host) int32 { return h.conversationEnd(queue, conversation, int32(code), text) })
 }
 
 // Enable turns another queue ON once the unit has committed and all that EndConversation asked for on that queue before is done.
 // It does so only while the queue's epoch is the one of the queue_disabled event, so that it happens once. It needs the
 // capability queue_enable.
 func (u *Unit) Enable(queue string, epoch int64) error {
-	return result(u.host.queueEnable(queue, epoch))
+	return u.do(func(h host) int32 { return h.queueEnable(queue, epoch) })
 }
 
 // Retained is one message of what retention keeps of a conversation.
@@ -39,10 +39,7 @@ func (r Retained) Kept() int { return int(r.number(abi.NumberRetained)) }
 // Retained returns what retention keeps of the conversation, which must be one of the unit's, oldest first. What this attempt
 // stages is not among it. It waits for the broker. The messages can be read until the next Peek or Retained.
 func (c Conversation) Retained() ([]Retained, error) {
-	if c.handle == "" {
-		return nil, abi.ErrUnknownConversation
-	}
-	messages, err := c.unit.found(c.unit.host.dialogRetained(c.handle))
+	messages, err := c.unit.found(c.call(func(h host) int32 { return h.dialogRetained(c.handle) }))
 	if err != nil {
 		return nil, err
 	}

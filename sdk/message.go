@@ -25,13 +25,13 @@ const (
 )
 
 func (m Message) field(n uint32) string {
-	s, _ := m.unit.text(func(buf []byte) int32 { return m.unit.host.messageField(m.index, n, buf) })
+	s, _ := m.unit.text(func(h host, buf []byte) int32 { return h.messageField(m.index, n, buf) })
 	return s
 }
 
 func (m Message) number(n uint32) int64 {
 	var out [8]byte
-	m.unit.host.messageNumber(m.index, n, &out)
+	m.unit.call(func(h host) int32 { return h.messageNumber(m.index, n, &out) })
 	return int64(binary.LittleEndian.Uint64(out[:]))
 }
 
@@ -101,19 +101,19 @@ func (m Message) Attempt() int { return int(m.number(abi.NumberAttempt)) }
 
 // Body is the body, byte for byte; empty when there is none. It is valid until the handler returns.
 func (m Message) Body() []byte {
-	b, _ := m.unit.bytes(func(buf []byte) int32 { return m.unit.host.messageBody(m.index, buf) })
+	b, _ := m.unit.bytes(func(h host, buf []byte) int32 { return h.messageBody(m.index, buf) })
 	return b
 }
 
 // Property is the value of one of the sender's own properties; "" when the message has none of that name.
 func (m Message) Property(name string) string {
-	s, _ := m.unit.text(func(buf []byte) int32 { return m.unit.host.messageProperty(m.index, name, buf) })
+	s, _ := m.unit.text(func(h host, buf []byte) int32 { return h.messageProperty(m.index, name, buf) })
 	return s
 }
 
 // Properties is all of the sender's own properties; nil when there are none.
 func (m Message) Properties() map[string]string {
-	list, _ := m.unit.bytes(func(buf []byte) int32 { return m.unit.host.messageProperties(m.index, buf) })
+	list, _ := m.unit.bytes(func(h host, buf []byte) int32 { return h.messageProperties(m.index, buf) })
 	if len(list) == 0 {
 		return nil
 	}
@@ -130,3 +130,11 @@ func (m Message) Conversation() Conversation {
 
 // Reply sends out on the conversation of m. Of out only Type, Properties and Body count.
 func (m Message) Reply(out Outgoing) error { return m.Conversation().Send(out) }
+
+// DeadLetter has m moved to the dead-letter queue when the unit commits, while its other messages are consumed and what was staged
+// happens: all in one step. The last call for a message counts. What it means for the messages behind m is on_dead_letter of the
+// queue. The package's DeadLetter, returned by the handler, moves all messages of the unit and drops what was staged. Reason and
+// description are cut at 4,096 characters.
+func (m Message) DeadLetter(reason, description string) error {
+	return m.unit.do(func(h host) int32 { return h.messageDeadLetter(m.index, reason, description) })
+}

@@ -10,7 +10,7 @@ import (
 // taken into account. ok is false when there is none. The value is valid until the handler returns. The error is
 // abi.ErrNoState for a plain message.
 func (u *Unit) Get(key string) (value []byte, ok bool, err error) {
-	value, n := u.bytes(func(buf []byte) int32 { return u.host.stateGet(key, buf) })
+	value, n := u.bytes(func(h host, buf []byte) int32 { return h.stateGet(key, buf) })
 	if err := result(n); err != nil {
 		if errors.Is(err, abi.ErrNotFound) {
 			err = nil
@@ -21,7 +21,11 @@ func (u *Unit) Get(key string) (value []byte, ok bool, err error) {
 }
 
 // Put sets key of the group's state to value.
-func (u *Unit) Put(key string, value []byte) error { return result(u.host.statePut(key, value)) }
+func (u *Unit) Put(key string, value []byte) error {
+	return u.do(func(h host) int32 { return h.statePut(key, value) })
+}
 
 // Delete removes key from the group's state. A key that is not there is no error.
-func (u *Unit) Delete(key string) error { return result(u.host.stateDelete(key)) }
+func (u *Unit) Delete(key string) error {
+	return u.do(func(h host) int32 { return h.stateDelete(key) })
+}

@@ -3,6 +3,7 @@ package brokertest
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"parley/broker"
 )
@@ -18,6 +19,7 @@ var severalRules = []test{
 	{"TestDC_a_death_in_a_unit_of_several_carries_none_to_a_limit", severalDie},
 	{"TestDC_an_uncertain_death_in_units_of_several", severalUncertain},
 	{"TestRC_what_failed_is_alone_until_it_is_settled", aloneUntilSettled},
+	{"TestRC_what_overtakes_what_failed_comes_without_it", aloneBehindTimer},
 	{"TestRC_what_failed_is_alone_in_its_group_of_several_conversations", aloneInSharedGroup},
 	{"TestRC_5_what_failed_is_alone_when_its_conversation_is_picked", aloneWhenPicked},
 }
@@ -202,6 +204,19 @@ func aloneUntilSettled(s *stage) {
 	s.equal("what never failed", names(rep.Units), "[m2+m3]")
 	w.commit(rep.Units[0])
 	s.equal("records", s.snapshot(workQueue).Attempts, 0)
+}
+
+// aloneBehindTimer: a timer that overtakes messages that failed is no company for them.
+func aloneBehindTimer(s *stage) {
+	h := s.begunTarget("m0", "m1")
+	w := s.open(workQueue, 1)
+	w.top = 3
+	w.fail(w.one("m0", "m1"))
+	s.timer(h, time.Second)
+	s.advance(time.Second)
+	for _, id := range []string{"Timer", "m0", "m1"} {
+		w.commit(w.one(id))
+	}
 }
 
 func aloneInSharedGroup(s *stage) {

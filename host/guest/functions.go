@@ -17,40 +17,48 @@ type function func(in *instance, mem api.Memory, args []uint64) int64
 
 // functions holds the implementation of every name of abi.Functions.
 var functions = map[string]function{
-	"message_count":      messageCount,
-	"message_field":      messageField,
-	"message_number":     messageNumber,
-	"message_property":   messageProperty,
-	"message_properties": messageProperties,
-	"message_body":       messageBody,
-	"dialog_begin":       dialogBegin,
-	"dialog_send":        dialogSend,
-	"dialog_end":         dialogEnd,
-	"dialog_end_error":   dialogEndError,
-	"dialog_move":        dialogMove,
-	"dialog_retained":    dialogRetained,
-	"timer_after":        timerAfter,
-	"timer_cron":         timerCron,
-	"timer_cancel":       timerCancel,
-	"state_get":          stateGet,
-	"state_put":          statePut,
-	"state_delete":       stateDelete,
-	"queue_send":         queueSend,
-	"topic_publish":      notAvailable,
-	"queue_peek":         queuePeek,
-	"conversation_end":   conversationEnd,
-	"queue_enable":       queueEnable,
-	"dead_letter":        deadLetter,
-	"message_defer":      notAvailable,
-	"retry_after":        retryAfter,
-	"fail":               fail,
-	"log":                logLine,
-	"config":             config,
-	"now":                now,
-	"random":             random,
-	"traceparent":        traceparent,
-	"span_start":         spanStart,
-	"span_end":           spanEnd,
+	"message_count":       messageCount,
+	"message_field":       messageField,
+	"message_number":      messageNumber,
+	"message_property":    messageProperty,
+	"message_properties":  messageProperties,
+	"message_body":        messageBody,
+	"dialog_begin":        dialogBegin,
+	"dialog_send":         dialogSend,
+	"dialog_end":          dialogEnd,
+	"dialog_end_error":    dialogEndError,
+	"dialog_move":         dialogMove,
+	"dialog_retained":     dialogRetained,
+	"timer_after":         timerAfter,
+	"timer_cron":          timerCron,
+	"timer_cancel":        timerCancel,
+	"state_get":           stateGet,
+	"state_put":           statePut,
+	"state_delete":        stateDelete,
+	"queue_send":          queueSend,
+	"topic_publish":       notAvailable,
+	"queue_peek":          queuePeek,
+	"conversation_end":    conversationEnd,
+	"queue_enable":        queueEnable,
+	"dead_letter":         deadLetter,
+	"message_dead_letter": messageDeadLetter,
+	"message_defer":       notAvailable,
+	"retry_after":         retryAfter,
+	"fail":                fail,
+	"log":                 logLine,
+	"config":              config,
+	"now":                 now,
+	"random":              random,
+	"traceparent":         traceparent,
+	"span_start":          spanStart,
+	"span_end":            spanEnd,
+}
+
+// unitless holds the functions that may be called where there is no unit of work. Of a message they say then that there is none.
+var unitless = map[string]bool{
+	"message_count": true, "message_field": true, "message_number": true, "message_property": true, "message_properties": true,
+	"message_body": true, "fail": true, "log": true, "config": true, "now": true, "random": true, "traceparent": true,
+	"span_start": true, "span_end": true,
 }
 
 // exportFunctions adds every function of version 1 to b.
@@ -58,18 +66,22 @@ func exportFunctions(b wazero.HostModuleBuilder) {
 	for _, f := range abi.Functions {
 		names, params, results := signature(f)
 		b.NewFunctionBuilder().
-			WithGoModuleFunction(adapt(functions[f.Name], f.Result == "i64"), params, results).
+			WithGoModuleFunction(adapt(functions[f.Name], f.Result == "i64", unitless[f.Name]), params, results).
 			WithParameterNames(names...).
 			Export(f.Name)
 	}
 }
 
-func adapt(f function, wide bool) api.GoModuleFunc {
+func adapt(f function, wide, anywhere bool) api.GoModuleFunc {
 	return func(ctx context.Context, mod api.Module, stack []uint64) {
 		in := instanceOf(ctx)
 		in.hostCalls++
 		if in.hostCalls > in.plugin.opts.Limits.HostCalls {
 			panic(errHostCalls)
+		}
+		if !anywhere && !in.handling() {
+			stack[0] = api.EncodeI32(int32(abi.ErrNoUnit))
+			return
 		}
 		n := f(in, mod.Memory(), stack)
 		if wide {

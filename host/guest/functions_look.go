@@ -35,7 +35,7 @@ func queuePeek(in *instance, mem api.Memory, stack []uint64) int64 {
 		return int64(a.err)
 	case in.deny(QueuePeek):
 		return int64(abi.ErrDenied)
-	case in.plugin.opts.Peeker == nil || in.inv == nil:
+	case in.plugin.opts.Peeker == nil:
 		return int64(abi.ErrNotAvailable)
 	}
 	asked := mono()

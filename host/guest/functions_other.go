@@ -6,6 +6,7 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 
+	"parley/broker"
 	"parley/host"
 	"parley/sdk/abi"
 )
@@ -18,6 +19,30 @@ func deadLetter(in *instance, mem api.Memory, stack []uint64) int64 {
 	}
 	in.reason, in.description = reason, description
 	return 0
+}
+
+// messageDeadLetter stages that a message of the unit becomes a dead letter. The last call for a message counts.
+func messageDeadLetter(in *instance, mem api.Memory, stack []uint64) int64 {
+	a := args{in: in, mem: mem, rest: stack}
+	index := a.u32()
+	e := broker.Effect{Kind: broker.EffectDeadLetter, Index: int(index), Reason: a.text(), Text: a.text()}
+	if uint64(index) >= uint64(len(in.messages())) {
+		a.refuse(abi.ErrIndex)
+	}
+	if a.err != 0 {
+		return int64(a.err)
+	}
+	if i, again := in.buried[index]; again {
+		return in.restage(i, e)
+	}
+	n := in.stage(e)
+	if n == 0 {
+		if in.buried == nil {
+			in.buried = make(map[uint32]int)
+		}
+		in.buried[index] = len(in.effects) - 1
+	}
+	return n
 }
 
 func retryAfter(in *instance, _ api.Memory, stack []uint64) int64 {

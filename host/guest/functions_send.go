@@ -13,8 +13,8 @@ import (
 
 // stage keeps e for the commit, unless the broker can tell already that it would refuse it.
 func (in *instance) stage(e broker.Effect) int64 {
-	if in.inv == nil {
-		return int64(abi.ErrIndex)
+	if !in.handling() {
+		return int64(abi.ErrNoUnit)
 	}
 	limits := &in.plugin.opts.Limits
 	size := effectSize(&e)
@@ -35,8 +35,18 @@ func (in *instance) stage(e broker.Effect) int64 {
 	return 0
 }
 
+// restage puts e in the place of effect i, which it replaces.
+func (in *instance) restage(i int, e broker.Effect) int64 {
+	in.effectBytes += effectSize(&e) - effectSize(&in.effects[i])
+	if in.effectBytes > in.plugin.opts.Limits.EffectBytes {
+		panic(errEffectLimit)
+	}
+	in.effects[i] = e
+	return 0
+}
+
 func effectSize(e *broker.Effect) int {
-	return e.Message.Size() + len(e.Key) + len(e.Value) + len(e.Text) + len(e.Cron)
+	return e.Message.Size() + len(e.Key) + len(e.Value) + len(e.Text) + len(e.Cron) + len(e.Reason)
 }
 
 // refuse turns what the broker said into a code. Where it said nothing the guest is stopped: it must not be able to make anything of

@@ -8,7 +8,7 @@ import (
 )
 
 // stateful reports whether the unit belongs to a conversation group and therefore has state.
-func (in *instance) stateful() bool { return in.inv != nil && in.inv.Unit.Group != "" }
+func (in *instance) stateful() bool { return in.handling() && in.inv.Unit.Group != "" }
 
 func stateGet(in *instance, mem api.Memory, stack []uint64) int64 {
 	a := args{in: in, mem: mem, rest: stack}

@@ -172,6 +172,10 @@ func TestErrorCodes(t *testing.T) {
 		{granted, "queue_enable", []uint64{none, 0, 0}, abi.ErrInvalid},
 		{granted, "queue_enable", []uint64{name, 4, 1<<64 - 1}, abi.ErrInvalid},
 		{dialog, "topic_publish", make([]uint64, 14), abi.ErrNotAvailable},
+		{dialog, "message_dead_letter", []uint64{2, name, 4, name, 4}, abi.ErrIndex},
+		{dialog, "message_dead_letter", []uint64{uint64(abi.FirstSeen), name, 4, name, 4}, abi.ErrIndex},
+		{dialog, "message_dead_letter", []uint64{1<<32 - 1, name, 4, name, 4}, abi.ErrIndex},
+		{dialog, "message_dead_letter", []uint64{2, memorySize, 1, name, 4}, abi.ErrFault}, // it wins
 		{dialog, "message_defer", []uint64{0}, abi.ErrNotAvailable},
 		{dialog, "queue_send", []uint64{name, 4, bad, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, abi.ErrInvalid},
 		{dialog, "queue_send", []uint64{name, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1<<64 - 1, 0}, abi.ErrInvalid},
@@ -255,6 +259,9 @@ func TestStaged(t *testing.T) {
 		{"timer_cancel", []uint64{0, 3}, 0},
 		{"conversation_end", []uint64{27, 5, 0, 3, 127, 55, 4}, 0},
 		{"queue_enable", []uint64{27, 5, 7}, 0},
+		{"message_dead_letter", []uint64{1, 45, 3, 55, 4}, 0},
+		{"message_dead_letter", []uint64{0, 45, 3, 0, 0}, 0},
+		{"message_dead_letter", []uint64{1, 49, 5, 0, 3}, 0}, // the last one counts
 	}
 	for _, c := range calls {
 		if n := p.call(c.name, c.args...); n != c.want {
@@ -282,6 +289,8 @@ func TestStaged(t *testing.T) {
 		{Kind: broker.EffectCancelTimer, Conversation: "c-2"},
 		{Kind: broker.EffectCommandEnd, Queue: "queue", Conversation: "c-2", Code: 127, Text: "text"},
 		{Kind: broker.EffectCommandEnable, Queue: "queue", Epoch: 7},
+		{Kind: broker.EffectDeadLetter, Index: 1, Reason: "value", Text: "c-2"},
+		{Kind: broker.EffectDeadLetter, Index: 0, Reason: "key"},
 	}
 	wantEffects(t, p.in.effects, want)
 }

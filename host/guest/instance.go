@@ -80,6 +80,7 @@ func (p *Plugin) instantiate(ctx context.Context, inv *host.Invocation, deadline
 		in.source = mathrand.NewChaCha8([32]byte{})
 	}
 	in.reset(inv)
+	in.starting = true
 	in.begin(ctx, 0, deadline)
 	defer in.rests()
 	cfg := p.moduleConfig(in)
@@ -103,6 +104,7 @@ func (p *Plugin) instantiate(ctx context.Context, inv *host.Invocation, deadline
 	if in.handle != nil {
 		in.calls = callStack(in.handle)
 	}
+	in.starting = false
 	return in, nil
 }
 

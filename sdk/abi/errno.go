@@ -23,6 +23,7 @@ const (
 	ErrTooLarge            Errno = -14 // body and properties are larger than the queue allows
 	ErrDenied              Errno = -15 // the plugin has no capability for it
 	ErrRefused             Errno = -16 // the broker refuses it for another reason; roll back
+	ErrNoUnit              Errno = -17 // there is no unit of work: parley_handle was not called yet, or has returned
 )
 
 var errnoText = [...]string{
@@ -42,6 +43,7 @@ var errnoText = [...]string{
 	14: "ERR_TOO_LARGE: the message is larger than the queue allows",
 	15: "ERR_DENIED: the plugin has no capability for it",
 	16: "ERR_REFUSED: the broker refuses it",
+	17: "ERR_NO_UNIT: there is no unit of work: its handler has returned, or was not called yet",
 }
 
 // Error returns the code's name and what it means.

@@ -39,6 +39,7 @@ var Functions = [...]Function{
 	{"queue_enable", "queue:i32 queue_len:i32 epoch:i64", "i32"},
 
 	{"dead_letter", "reason:i32 reason_len:i32 description:i32 description_len:i32", "i32"},
+	{"message_dead_letter", "index:i32 reason:i32 reason_len:i32 description:i32 description_len:i32", "i32"},
 	{"message_defer", "index:i32", "i32"},
 	{"retry_after", "pause_ms:i64", "i32"},
 	{"fail", "text:i32 text_len:i32", "i32"},

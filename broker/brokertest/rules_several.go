@@ -21,7 +21,6 @@ var severalRules = []test{
 	{"TestRC_what_failed_is_alone_until_it_is_settled", aloneUntilSettled},
 	{"TestRC_what_overtakes_what_failed_comes_without_it", aloneBehindTimer},
 	{"TestRC_what_failed_is_alone_in_its_group_of_several_conversations", aloneInSharedGroup},
-	{"TestRC_5_what_failed_is_alone_when_its_conversation_is_picked", aloneWhenPicked},
 }
 
 // tenOfOneSession sends ok1 … ok4 BAD ok6 … ok10 in one session and returns the good ones.
@@ -229,26 +228,6 @@ func aloneInSharedGroup(s *stage) {
 	w.fail(w.one("a0", "a1", "b0"))
 	for _, id := range []string{"a0", "b0", "a1", "b1"} { // the conversation whose first message is the oldest goes first
 		w.commit(w.one(id))
-	}
-}
-
-func aloneWhenPicked(s *stage) {
-	s.begun("m0", "m1", "m2")
-	w := s.open(workQueue, 1)
-	w.top = 2
-	u := w.one("m0", "m1")
-	h := u.Messages[0].Conversation
-	w.fail(u)
-	w.close()
-	for _, want := range []string{"[m0]", "[m1]", "[m2]"} {
-		got, err := s.h.Broker.Receive(s.ctx, workQueue, broker.ReceiveOptions{Max: 1, Top: 5, Conversation: h})
-		if err != nil || len(got) != 1 {
-			s.t.Fatalf("receive from %s: %d units, %v", h, len(got), err)
-		}
-		s.equal("picked", names([]*broker.Unit{got[0].Unit}), want)
-		if _, err := s.h.Broker.Settle(s.ctx, workQueue, got[0].Token, commit(nil)); err != nil {
-			s.t.Fatalf("settle: %v", err)
-		}
 	}
 }
 

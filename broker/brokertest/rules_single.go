@@ -17,7 +17,7 @@ var singleRules = []test{
 	{"TestST_4_a_refused_unit_dead_letters_nothing", refusedSingles},
 	{"TestST_4_system_messages", systemSingles},
 	{"TestST_4_a_lost_reply_dead_letters_once", lostSingles},
-	{"TestST_4_under_a_token", tokenSingles},
+	{"TestDL_a_dead_letter_is_not_dead_lettered_singly", tokenSingles},
 	{"TestRT_a_single_dead_letter_is_not_kept", keptBesideSingles},
 	{"TestDead_letter_end_after_what_the_unit_said", endAfterSingles},
 	{"TestPark_behind_a_unit_that_lost_one", parkedBehindUnit},
@@ -152,18 +152,13 @@ func lostSingles(s *stage) {
 	s.audit()
 }
 
+// tokenSingles: a dead letter cannot be dead-lettered again, as a whole or singly.
 func tokenSingles(s *stage) {
 	s.sendSession(workQueue, "a", "m0")
-	got, err := s.h.Broker.Receive(s.ctx, workQueue, broker.ReceiveOptions{Max: 1, Top: 1})
-	if err != nil || len(got) != 1 {
-		s.t.Fatalf("receive: %d units, %v", len(got), err)
-	}
-	res, err := s.h.Peer.Settle(s.ctx, workQueue, got[0].Token, commit(nil, bury(0, "Bad"), sendOut("out")))
-	s.equal("settled", []any{res.Consequence, err}, []any{broker.Committed, nil})
-	s.equal("dead", s.reasons(workQueue), "[m0 Bad]")
-	s.equal("sent", s.drainAll(sinkQueue), "[out]")
+	w := s.open(workQueue, 1)
+	w.commit(w.one("m0"), bury(0, "Bad"))
 	dead := broker.FormatDeadLetterPath(workQueue)
-	got, err = s.h.Broker.Receive(s.ctx, dead, broker.ReceiveOptions{Max: 1, Top: 1})
+	got, err := s.h.Broker.Receive(s.ctx, dead, broker.ReceiveOptions{Max: 1, Top: 1})
 	if err != nil || len(got) != 1 {
 		s.t.Fatalf("receive the dead letter: %d units, %v", len(got), err)
 	}

@@ -9,7 +9,9 @@ import (
 // call to the store, and a transport retry is recognised, so an accepted message exists once.
 type Sender interface {
 	// Send stores msgs in queue, in order, all or none, and returns one receipt each. It returns ErrUnknownEntity,
-	// ErrQueueDisabled (9617), ErrMessageSize, ErrDeadLetterSend, ErrQuota or ErrUnreachable, and then nothing is stored.
+	// ErrQueueDisabled (9617), ErrMessageSize, ErrDeadLetterSend, ErrQuota or ErrUnreachable, and then nothing is stored; or
+	// ErrUnknownStored with the message ids, when there was no answer or ctx ended first (then it wraps that error too): the same ids sent
+	// again by this client are recognised.
 	Send(ctx context.Context, queue string, msgs ...Outgoing) ([]Receipt, error)
 }
 

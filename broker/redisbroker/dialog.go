@@ -14,10 +14,15 @@ import (
 // work runs effects from outside a handler as one unit of work of its own, and returns the numbers its sends got.
 func (b *Broker) work(ctx context.Context, queue string, effects ...broker.Effect) ([]int64, error) {
 	c := &turnCall{}
+	for i := range effects {
+		if effects[i].Kind == broker.EffectBegin {
+			c.ids = append(c.ids, effects[i].Conversation)
+		}
+	}
 	if err := b.encodeEffects(ctx, c, 1, queue, nil, effects); err != nil {
 		return nil, err
 	}
-	v, err := b.sender(queue).work(ctx, c)
+	v, err := b.sender(queue).work(ctx, c, repeatable(effects))
 	if err != nil {
 		return nil, b.fault("work on queue "+queue, err)
 	}
@@ -35,7 +40,13 @@ func (b *Broker) work(ctx context.Context, queue string, effects ...broker.Effec
 	return out, nil
 }
 
-// Begin implements broker.Dialogs. A lost reply may leave an endpoint in SO that nobody knows; it ends with its lifetime.
+// repeatable reports whether the same effects again can only be a repeat: a send with an id of its own, or an END.
+func repeatable(effects []broker.Effect) bool {
+	e := &effects[0]
+	return len(effects) == 1 && (e.Kind == broker.EffectEnd || e.Kind == broker.EffectSend && e.Message.MessageID != "")
+}
+
+// Begin implements broker.Dialogs. ErrUnknownStored names the handle: the endpoint may be there, which Endpoint tells later.
 func (b *Broker) Begin(ctx context.Context, d broker.Dialog) (broker.Endpoint, error) {
 	s, ok, err := b.service(ctx, d.From)
 	if err != nil {

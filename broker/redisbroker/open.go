@@ -61,6 +61,9 @@ type Broker struct {
 	keep     keepState
 	hub      *hub
 	owed     owed
+	life     context.Context // ends with Close
+	end      context.CancelFunc
+	sends    sync.WaitGroup // the goroutines of senders
 }
 
 const (
@@ -136,9 +139,11 @@ func (b *Broker) Namespace() string { return b.ns }
 
 // Close closes the connections. Readers must be closed before.
 func (b *Broker) Close() error {
+	b.end()
 	b.owed.close()
 	b.hub.close()
 	err := b.rdb.Close()
+	b.sends.Wait()
 	if b.embedded != nil {
 		b.embedded.Close()
 	}
@@ -162,6 +167,7 @@ func start(ctx context.Context, opt Options, rdb redis.UniversalClient, cluster 
 		opt: opt, rdb: rdb, ns: opt.Namespace, cluster: cluster, senders: map[string]*sender{}, producer: randomName(), denied: make(chan struct{}, 1),
 	}
 	b.hub = newHub(b)
+	b.life, b.end = context.WithCancel(context.Background())
 	if err := b.admit(ctx); err != nil {
 		return nil, err
 	}

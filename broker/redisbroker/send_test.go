@@ -2,6 +2,7 @@ package redisbroker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -122,8 +123,8 @@ func TestASendThatIsGivenUpMayHaveArrivedOnce(t *testing.T) {
 	}
 	eachServer(t, lose, func(t *testing.T, b *Broker) {
 		_, err := b.Send(t.Context(), "q", broker.Outgoing{Body: []byte("once")})
-		if broker.ExitCode(err) != broker.ExitUnreachable {
-			t.Fatalf("got %v, want %v", err, broker.ErrUnreachable)
+		if !errors.Is(err, broker.ErrUnknownStored) || errors.Is(err, broker.ErrUnreachable) || broker.ExitCode(err) != broker.ExitFailed {
+			t.Fatalf("got %v, want %v", err, broker.ErrUnknownStored)
 		}
 		got, err := b.Peek(t.Context(), "q", 0, 10)
 		if err != nil || len(got) != 1 {

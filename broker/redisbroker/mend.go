@@ -40,9 +40,28 @@ func (r *reader) withReturns(settle []broker.Settlement) []broker.Settlement {
 	return all
 }
 
-// giveUp gives back, uncounted, what a reader holds of which nobody has seen anything, and forgets the reader.
-func (r *reader) giveUp(ctx context.Context) error {
-	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+// triesInALease is how many calls can go unanswered in a row before the lease ends.
+const triesInALease = 3
+
+// try bounds one try of a call that the lease depends on: a connection that went silent must leave time for another.
+func (r *reader) try(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.lease >= triesInALease*callTimeout {
+		return ctx, func() {} // the client does
+	}
+	return context.WithTimeout(ctx, r.lease/triesInALease)
+}
+
+// run calls a script once, for as long as one try may take.
+func (r *reader) run(ctx context.Context, name string, args ...any) (any, error) {
+	ctx, cancel := r.try(ctx)
 	defer cancel()
-	return r.b.giveBack(cctx, r.key, r.lease, r.name)
+	return r.b.run(ctx, name, r.key, args...)
+}
+
+// giveUp gives back, uncounted, what a reader holds of which nobody has seen anything, and forgets the reader: in the background when
+// the server does not answer now.
+func (r *reader) giveUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	return r.b.giveBack(ctx, r.key, r.lease, r.name)
 }

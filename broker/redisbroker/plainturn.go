@@ -82,6 +82,8 @@ type ahead struct {
 
 // readAhead executes the transaction, or the script alone when nothing is to be read.
 func (r *reader) readAhead(ctx context.Context, args []any, count int) (a ahead, err error) {
+	ctx, cancel := r.try(ctx)
+	defer cancel()
 	script := redis.NewCmd(ctx, args...)
 	reading := redis.NewRawCmd(ctx, "xreadgroup", "group", "w", r.name, "count", count, "streams", r.prefix+"s:5", ">")
 	if count == 0 {

@@ -246,7 +246,7 @@ func (r *reader) once(ctx context.Context, req broker.TurnRequest, settle []brok
 	if err != nil {
 		return broker.TurnReply{}, err
 	}
-	v, err := r.b.run(ctx, "turn", r.key, args...)
+	v, err := r.run(ctx, "turn", args...)
 	if err != nil {
 		return broker.TurnReply{}, err
 	}
@@ -302,7 +302,11 @@ func (r *reader) Renew(ctx context.Context) error {
 	if gone {
 		return broker.ErrReaderClosed
 	}
-	v, err := r.b.repeat(ctx, "renew", r.key, r.b.now(), name, r.lease.Milliseconds(), last)
+	var v any
+	err := patiently(ctx, r.lease/2, infrastructure, func(ctx context.Context) (err error) {
+		v, err = r.run(ctx, "renew", r.b.now(), name, r.lease.Milliseconds(), last)
+		return err
+	})
 	if err != nil {
 		return r.b.fault("renew the lease on "+r.queue, err)
 	}

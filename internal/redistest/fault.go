@@ -41,12 +41,14 @@ const (
 	cutRequest action = iota // the server never sees the command
 	cutReply                 // the server did the work, the client never hears
 	holdReply                // the client hears when the test says so
+	refuse                   // the server never sees the command, and the client hears an error
 )
 
 // Fault happens once, to the first command that matches.
 type Fault struct {
 	action action
 	match  Match
+	answer string // of refuse
 
 	mu      sync.Mutex // guards claimed
 	claimed bool

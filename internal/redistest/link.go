@@ -60,11 +60,17 @@ func (l *link) requests() error {
 			close(fault.hit)
 			return nil
 		}
+		if fault != nil && fault.action == refuse {
+			raw = unknownCommand
+		}
 		if _, err := l.server.Write(raw); err != nil {
 			return err
 		}
 	}
 }
+
+// unknownCommand goes out in place of a command that is refused: the server does nothing and answers an error, in its turn.
+var unknownCommand = []byte("*1\r\n$7\r\nREFUSED\r\n")
 
 // file notes that a command waits for its reply, before the server can answer.
 func (l *link) file(words []string) *Fault {
@@ -91,6 +97,9 @@ func (l *link) replies() error {
 		if fault != nil && !l.strike(fault) {
 			return nil
 		}
+		if fault != nil && fault.action == refuse {
+			raw = []byte("-" + fault.answer + "\r\n")
+		}
 		l.proxy.pass(l.gone)
 		if _, err := l.client.Write(raw); err != nil {
 			return err
@@ -106,6 +115,9 @@ func (l *link) strike(fault *Fault) bool {
 		return false
 	}
 	close(fault.hit)
+	if fault.action == refuse {
+		return true
+	}
 	select {
 	case <-fault.released:
 	case <-l.gone:

@@ -65,8 +65,17 @@ func (p *Proxy) CutRequest(m Match) *Fault { return p.add(cutRequest, m) }
 // on its connection, until [Fault.Release]. Other connections go on.
 func (p *Proxy) HoldReply(m Match) *Fault { return p.add(holdReply, m) }
 
-func (p *Proxy) add(a action, m Match) *Fault {
-	f := newFault(a, m)
+// Refuse answers the first command that matches with an error in the server's place, which never gets it: "BUSY Redis is busy". Inside of
+// a transaction that is then discarded, as the server discards one.
+func (p *Proxy) Refuse(m Match, answer string) *Fault {
+	f := newFault(refuse, m)
+	f.answer = answer
+	return p.file(f)
+}
+
+func (p *Proxy) add(a action, m Match) *Fault { return p.file(newFault(a, m)) }
+
+func (p *Proxy) file(f *Fault) *Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults = append(p.faults, f)

@@ -71,6 +71,26 @@ func TestCutRequestLosesTheWork(t *testing.T) {
 	}
 }
 
+func TestRefuseAnswersInTheServersPlace(t *testing.T) {
+	t.Parallel()
+	p, c := through(t)
+	key := Namespace(t)
+	fault := p.Refuse(Command("INCR", key), "BUSY wait")
+	if err := c.Incr(t.Context(), key).Err(); err == nil || err.Error() != "BUSY wait" {
+		t.Errorf("a refused INCR: got %v", err)
+	}
+	fault.Await(t)
+	p.Refuse(Nth(2, Command("INCR", key)), "BUSY wait")
+	pipe := c.TxPipeline()
+	first, second := pipe.Incr(t.Context(), key), pipe.Incr(t.Context(), key)
+	if _, err := pipe.Exec(t.Context()); err == nil || first.Err() == nil || second.Err() == nil || second.Err().Error() != "BUSY wait" {
+		t.Errorf("a refused transaction: got %v, %v, %v", err, first.Err(), second.Err())
+	}
+	if n, err := c.Incr(t.Context(), key).Result(); n != 1 || err != nil {
+		t.Errorf("the first INCR that the server got: %d, %v", n, err)
+	}
+}
+
 func TestCutReplyInsideAPipelineKeepsWhatCameBefore(t *testing.T) {
 	t.Parallel()
 	p, c := through(t)

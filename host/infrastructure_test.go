@@ -64,6 +64,10 @@ func script(name string) func(*site) redistest.Match {
 var hostCalls = []call{
 	{name: "register", match: script("register")},
 	{name: "turn", match: script("turn")},
+	{name: "settle", match: func(s *site) redistest.Match { // one that commits what a handler did
+		turn := s.script("turn")
+		return func(words []string) bool { return turn(words) && slices.Contains(words, "re m1") }
+	}},
 	{name: "plain", match: script("plain")},
 	{name: "resume", match: script("resume"), also: "turn"},
 	{name: "renew", match: script("renew"), lease: 3 * time.Second},

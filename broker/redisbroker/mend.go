@@ -57,11 +57,3 @@ func (r *reader) run(ctx context.Context, name string, args ...any) (any, error)
 	defer cancel()
 	return r.b.run(ctx, name, r.key, args...)
 }
-
-// giveUp gives back, uncounted, what a reader holds of which nobody has seen anything, and forgets the reader: in the background when
-// the server does not answer now.
-func (r *reader) giveUp(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
-	defer cancel()
-	return r.b.giveBack(ctx, r.key, r.lease, r.name)
-}

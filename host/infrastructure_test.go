@@ -158,7 +158,8 @@ func newSite(t *testing.T, c call) *site {
 	s.admin = open(server.URL())
 	contracts := []string{broker.ContractDefault}
 	d := broker.Definitions{Services: []broker.Service{
-		{Name: "//home", Queue: "home", Contracts: contracts}, {Name: "//work", Queue: "work", Contracts: contracts},
+		{Name: "//home", Queue: "home", Contracts: contracts},
+		{Name: "//work", Queue: "work", Contracts: contracts},
 		{Name: "//late", Queue: "late", Contracts: contracts},
 	}}
 	for _, q := range []string{"home", "work", "late"} {
@@ -263,7 +264,10 @@ func (s *site) prepare(ctx context.Context) error {
 		return err
 	}
 	for _, m := range []broker.Outgoing{
-		{Body: []byte("p0")}, {Body: []byte("p1")}, {Body: []byte("s0"), SessionID: "s"}, {Body: []byte("s1"), SessionID: "s"},
+		{Body: []byte("p0")},
+		{Body: []byte("p1")},
+		{Body: []byte("s0"), SessionID: "s"},
+		{Body: []byte("s1"), SessionID: "s"},
 		{Body: []byte("delayed"), Delay: 300 * time.Millisecond},
 	} {
 		queue := "plain"

@@ -45,15 +45,15 @@ const triesInALease = 3
 
 // try bounds one try of a call that the lease depends on: a connection that went silent must leave time for another.
 func (r *reader) try(ctx context.Context) (context.Context, context.CancelFunc) {
-	if r.lease >= triesInALease*callTimeout {
+	if r.lease <= 0 || r.lease >= triesInALease*callTimeout {
 		return ctx, func() {} // the client does
 	}
 	return context.WithTimeout(ctx, r.lease/triesInALease)
 }
 
 // run calls a script once, for as long as one try may take.
-func (r *reader) run(ctx context.Context, name string, args ...any) (any, error) {
+func (r *reader) run(ctx context.Context, name, key string, args ...any) (any, error) {
 	ctx, cancel := r.try(ctx)
 	defer cancel()
-	return r.b.run(ctx, name, r.key, args...)
+	return r.b.run(ctx, name, key, args...)
 }

@@ -246,7 +246,7 @@ func (r *reader) once(ctx context.Context, req broker.TurnRequest, settle []brok
 	if err != nil {
 		return broker.TurnReply{}, err
 	}
-	v, err := r.run(ctx, "turn", args...)
+	v, err := r.run(ctx, "turn", r.key, args...)
 	if err != nil {
 		return broker.TurnReply{}, err
 	}
@@ -304,7 +304,7 @@ func (r *reader) Renew(ctx context.Context) error {
 	}
 	var v any
 	err := patiently(ctx, r.lease/2, infrastructure, func(ctx context.Context) (err error) {
-		v, err = r.run(ctx, "renew", r.b.now(), name, r.lease.Milliseconds(), last)
+		v, err = r.run(ctx, "renew", r.key, r.b.now(), name, r.lease.Milliseconds(), last)
 		return err
 	})
 	if err != nil {

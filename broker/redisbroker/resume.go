@@ -35,7 +35,7 @@ func (r *reader) resume(ctx context.Context, settle []broker.Settlement) (map[ui
 	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.lease)
 	defer cancel()
 	for try := 1; ; try++ {
-		v, err := r.run(cctx, "resume", args...)
+		v, err := r.run(cctx, "resume", r.key, args...)
 		if err == nil {
 			return r.resumed(next, ids, toStrings(v))
 		}

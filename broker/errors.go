@@ -147,6 +147,8 @@ var (
 	ErrDeadLetterAgain = &Error{Reason: "DeadLetterOfDeadLetter", Exit: ExitConflict, Text: "a message of a dead-letter queue cannot be dead-lettered"}
 	// ErrResubmitEnded is returned by a resubmit of a dialog message whose conversation has ended.
 	ErrResubmitEnded = &Error{Reason: "ResubmitEnded", Exit: ExitConflict, Text: "the conversation of the dead letter has ended"}
+	// ErrResubmitMalformed is returned by a resubmit of what was no message of ours (reason MalformedEnvelope).
+	ErrResubmitMalformed = &Error{Reason: "ResubmitMalformed", Exit: ExitConflict, Text: "the dead letter is no message: others wrote it into the stream, and only its raw fields are known"}
 	// ErrParked is returned for a move of a conversation that a dead letter holds up (on_dead_letter: park).
 	ErrParked = &Error{Reason: "ConversationParked", Exit: ExitConflict, Text: "a dead letter holds up the conversation: resubmit it, remove it, or end the conversation"}
 	// ErrNotAvailable is returned for a part of the interface that this version does not have yet.

@@ -75,6 +75,7 @@ type DeadLetter struct {
 	At          time.Time // Redis's clock
 	LastError   string    // "<OutcomeReason>: text" of the last failed attempt, "" when there was none
 	Parks       bool      // it holds up its conversation or session (on_dead_letter: park); told by List only
+	Raw         [][]byte  // of what was no message (ReasonMalformedEnvelope): name and value of each field of the entry, in order
 }
 
 // MaxReasonChars is the greatest length of a dead-letter reason, description and last error, in characters (ST-4).

@@ -21,6 +21,8 @@ type Broker interface {
 	broker.DialogVerbs
 	broker.Admin
 	broker.Auditor
+	// Sweep names those of queues in which a reader would find something.
+	Sweep(ctx context.Context, queues []string) ([]string, error)
 	// Snapshot tells all that is kept about queue. Nothing else runs meanwhile.
 	Snapshot(ctx context.Context, queue string) (broker.Snapshot, error)
 }
@@ -59,6 +61,14 @@ type Harness struct {
 	LoseEntry func(queue, ref string)
 	// Spoil adds a record to queue that no sender of ours made.
 	Spoil func(queue string, fields map[string]string)
+	// Write adds an entry to a stream of queue as others do; the names are those of docs/redis.md.
+	Write func(queue, stream, id string, fields ...string) error
+	// SetCounter makes a counter of queue wrong.
+	SetCounter func(queue, name string, n int)
+	// LoseGroup makes the lane 5 of queue lose its readers' group, as XGROUP DESTROY does.
+	LoseGroup func(queue string)
+	// Real says that the store is a server of its own, which can do some things the embedded one cannot.
+	Real bool
 	// Flush deletes everything in the namespace's store, as FLUSHALL does (field case 1).
 	Flush func()
 	// Usage is how many records of the namespace the store has and, if it can tell, how many bytes they take.

@@ -30,6 +30,7 @@ func Run(t *testing.T, open New) {
 			transmitRules, scheduleRules, endRules, groupRules, parkRules, activationRules, externalRules, tokenRules)},
 		{"Several", slices.Concat(severalRules, singleRules)},
 		{"Found", found},
+		{"Broken", brokenEntries},
 		{"Cases", slices.Concat(cases, dialogCases, limited)},
 	} {
 		t.Run(part.name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"parley/broker"
 )
@@ -87,7 +88,80 @@ func parseHeader(s string) (h header, ok bool) {
 			return h, false
 		}
 	}
-	return h, len(h.kind) == 1
+	return h, len(h.kind) == 1 && (h.dead != nil || h.sound())
+}
+
+// kindBroken is the kind of a dead letter that was no message of ours: its body is all its raw fields.
+const kindBroken = "M"
+
+// sound reports whether every field of a message that is not dead has a form in which we write it.
+func (h *header) sound() bool {
+	dialog := validHandle(h.owner)
+	if h.owner != "" && !dialog && !(strings.HasPrefix(h.owner, "s:") && len(h.owner) > 2 && wellEscaped(h.owner)) {
+		return false
+	}
+	switch h.kind {
+	case "S":
+	case "D", "E", "T":
+		if !dialog {
+			return false
+		}
+	default:
+		return false
+	}
+	sequenced := dialog && (h.kind == "S" || h.kind == "D")
+	if !digits(h.enqueued) || h.expires != "" && !digits(h.expires) || sequenced && h.cseq == "" || h.cseq != "" && !(dialog && digits(h.cseq)) {
+		return false
+	}
+	return wellEscaped(h.id) && wellEscaped(h.typ) && wellListed(h.props)
+}
+
+// digits reports whether s is a number as we write it.
+func digits(s string) bool {
+	if s == "" || len(s) > 18 {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// wellEscaped reports whether s is UTF-8 when it is unescaped, and could have come from escape.
+func wellEscaped(s string) bool {
+	if strings.IndexByte(s, '%') >= 0 {
+		for i := 0; i < len(s); i++ {
+			if s[i] == '%' {
+				if i+2 >= len(s) || unhex(s[i+1]) < 0 || unhex(s[i+2]) < 0 {
+					return false
+				}
+				i += 2
+			}
+		}
+		s = unescape(s)
+	}
+	return utf8.ValidString(s)
+}
+
+// wellListed reports whether s is a list of properties. Their values may be any bytes.
+func wellListed(s string) bool {
+	if s == "" {
+		return true
+	}
+	for part := range strings.SplitSeq(s, "&") {
+		k, v, ok := strings.Cut(part, "=")
+		if !ok || k == "" || !wellEscaped(k) || strings.IndexByte(v, '%') >= 0 && escape(unescape(v)) != v {
+			return false
+		}
+	}
+	return true
+}
+
+// broken reports whether a dead letter was no message of ours. Until there was a kind for that they had no time.
+func (h *header) broken() bool {
+	return h.kind == kindBroken || h.enqueued == "" && h.dead[3] == broker.ReasonMalformedEnvelope
 }
 
 // decode turns an entry into a Message. ref is where it is stored, prefix and queue say whose it is.
@@ -117,6 +191,10 @@ func (b *Broker) decode(ref, head string, body []byte) (broker.Message, bool) {
 		m.Dead = &broker.DeadLetter{
 			Reason: unescape(h.dead[3]), Description: unescape(h.dead[4]), At: msTime(h.dead[5]),
 			LastError: unescape(h.dead[8]), Source: unescape(h.dead[10]),
+		}
+		if h.broken() {
+			m.Kind = broker.KindApp
+			m.Dead.Raw, _ = rawFields(body)
 		}
 	}
 	if s, ok := strings.CutPrefix(owner, "s:"); ok {

@@ -46,6 +46,7 @@ func openReal(patch func(name, source string) string, plain *atomic.Int64) broke
 		h, l := newHarness(t, s.URL(), patch)
 		l.wire.plain = plain
 		h.Usage = func() (int, int64) { return l.usage(t, true) }
+		h.Real = true
 		h.Full = func(full bool) { l.full(t, full) }
 		h.StarvePool = func(n int) brokertest.Broker { return l.starved(t, s.Addr(), n) }
 		return h
@@ -89,8 +90,17 @@ func newHarness(t testing.TB, url string, patch func(name, source string) string
 		Calm:      w.calm,
 		LoseEntry: func(queue, ref string) { l.loseEntry(t, queue, ref) },
 		Spoil:     func(queue string, fields map[string]string) { l.spoil(t, queue, fields) },
-		Flush:     func() { l.do(t, "FLUSHALL") },
-		Usage:     func() (int, int64) { return l.usage(t, false) }, // what the embedded server says of bytes is a guess
+		Write: func(queue, stream, id string, fields ...string) error {
+			args := []any{"XADD", l.b.prefix(queue) + stream, id}
+			for _, f := range fields {
+				args = append(args, f)
+			}
+			return l.b.rdb.Do(context.Background(), args...).Err()
+		},
+		SetCounter: func(queue, name string, n int) { l.do(t, "HSET", l.b.prefix(queue)+"meta", name, n) },
+		LoseGroup:  func(queue string) { l.do(t, "XGROUP", "DESTROY", l.b.prefix(queue)+"s:5", "w") },
+		Flush:      func() { l.do(t, "FLUSHALL") },
+		Usage:      func() (int, int64) { return l.usage(t, false) }, // what the embedded server says of bytes is a guess
 	}, l
 }
 

@@ -96,6 +96,8 @@ func (b *Broker) Resubmit(ctx context.Context, path string, seq int64) (broker.R
 		return broker.Receipt{}, broker.ErrQueueDisabled.With("resubmit %d: queue %q is %s; nothing was moved", seq, queue, a[1])
 	case "ENDED":
 		return broker.Receipt{}, broker.ErrResubmitEnded.With("dead letter %d of %s, conversation %s", seq, where, list[0].Conversation)
+	case "MALFORMED":
+		return broker.Receipt{}, broker.ErrResubmitMalformed.With("dead letter %d of %s; send what it should say as a new message, then purge it", seq, where)
 	case "LOCKED":
 		return broker.Receipt{}, broker.ErrGroupLocked.With("dead letter %d of %s is in a receiver's hands", seq, where)
 	}

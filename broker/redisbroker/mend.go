@@ -27,12 +27,13 @@ func (r *reader) mend(ctx context.Context) error {
 	return r.noGroup
 }
 
-// withReturns adds to what the caller settles the units that r gives back by itself.
+// withReturns adds to what the caller settles the units that r gives back, or makes dead letters of, by itself.
 func (r *reader) withReturns(settle []broker.Settlement) []broker.Settlement {
-	if len(r.returns) == 0 {
+	if len(r.returns) == 0 && len(r.aside) == 0 {
 		return settle
 	}
-	all := slices.Clone(settle)
+	all := append(slices.Clone(settle), r.aside...)
+	r.aside = nil
 	for _, u := range r.returns {
 		all = append(all, broker.Settlement{Unit: u, Verdict: broker.VerdictRelease})
 	}

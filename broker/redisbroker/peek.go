@@ -5,6 +5,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -40,13 +41,16 @@ func (b *Broker) Peek(ctx context.Context, path string, from int64, limit int) (
 	return msgs, b.fillPeeked(ctx, prefix, msgs)
 }
 
-func (b *Broker) lanes(ctx context.Context, prefix string) ([]string, error) {
-	v, err := b.rdb.HMGet(ctx, prefix+"meta", "lanes", "parked").Result()
+// lanes names all lanes of a queue, and tells what in them was written by others.
+func (b *Broker) lanes(ctx context.Context, prefix string) ([]string, tops, error) {
+	v, err := b.rdb.HMGet(ctx, prefix+"meta", "lanes", "parked", "seq", "tops").Result()
 	if err != nil {
-		return nil, b.fault("peek", err)
+		return nil, tops{}, b.fault("peek", err)
 	}
 	lanes, _ := v[0].(string)
-	return lanesOf(lanes, v[1] != nil), nil
+	seq, _ := v[2].(string)
+	text, _ := v[3].(string)
+	return lanesOf(lanes, v[1] != nil), parseTops(seq, text), nil
 }
 
 // lanesOf names all lanes of a queue; parked says that a dead letter has parked a group of it once.
@@ -59,7 +63,7 @@ func lanesOf(lanes string, parked bool) []string {
 }
 
 func (b *Broker) peekLanes(ctx context.Context, prefix string, from int64, limit int) ([]broker.Message, error) {
-	lanes, err := b.lanes(ctx, prefix)
+	lanes, ours, err := b.lanes(ctx, prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +75,7 @@ func (b *Broker) peekLanes(ctx context.Context, prefix string, from int64, limit
 			if err != nil {
 				return nil, b.fault("peek", err)
 			}
-			live, err := b.peekEntries(ctx, prefix, lane, x)
+			live, err := b.peekEntries(ctx, prefix, lane, x, &ours)
 			if err != nil {
 				return nil, err
 			}
@@ -86,8 +90,9 @@ func (b *Broker) peekLanes(ctx context.Context, prefix string, from int64, limit
 	return msgs, nil
 }
 
-// peekEntries decodes entries, finds out where each is from its consumer's name, and leaves out those of ended conversations.
-func (b *Broker) peekEntries(ctx context.Context, prefix, lane string, x []redis.XMessage) ([]broker.Message, error) {
+// peekEntries decodes entries, finds out where each is from its consumer's name, and leaves out those of ended conversations and what
+// others wrote.
+func (b *Broker) peekEntries(ctx context.Context, prefix, lane string, x []redis.XMessage, ours *tops) ([]broker.Message, error) {
 	if len(x) == 0 {
 		return nil, nil
 	}
@@ -110,6 +115,9 @@ func (b *Broker) peekEntries(ctx context.Context, prefix, lane string, x []redis
 	}
 	out := msgs[:0]
 	for i := range msgs {
+		if ours.strange(lane, x[i].ID, len(where[i].Val()) == 0) {
+			continue
+		}
 		if cvs[i] != nil {
 			v, err := cvs[i].Result()
 			if isNil(err) {
@@ -181,8 +189,8 @@ func (b *Broker) peekScheduled(ctx context.Context, prefix string, from int64, l
 		if len(f) != 4 {
 			return nil, broker.ErrCorrupt.With("scheduled message %s", id)
 		}
-		m, _ := b.decode(id, f[0]+"|"+strconv.Itoa(len(f[3]))+"||||S|"+f[2], []byte(f[3]))
-		m.Status = broker.StatusScheduled
+		m, _ := b.decode(id, f[0]+"|"+strconv.Itoa(len(f[3]))+"|||0|S|"+f[2], []byte(f[3]))
+		m.Status, m.EnqueuedAt = broker.StatusScheduled, time.Time{}
 		m.ScheduledAt = msTime(strconv.FormatInt(int64(e.Score), 10))
 		out = append(out, m)
 	}

@@ -35,6 +35,7 @@ type placer struct {
 	resting map[string]bool     // plain refs in retry
 	gone    []goneEntry         // pending, but no entry is there
 	moved   func(chg string) bool
+	ours    tops
 	scratch []byte
 }
 
@@ -57,7 +58,7 @@ func (b *Broker) place(ctx context.Context, r *raw, add func(*broker.StoredMessa
 func (b *Broker) newPlacer(r *raw, add func(*broker.StoredMessage, rowOrder)) *placer {
 	p := &placer{
 		b: b, r: r, add: add, inList: map[string][]listed{}, inBP: map[string]int64{}, resting: map[string]bool{},
-		moved: func(string) bool { return false },
+		moved: func(string) bool { return false }, ours: parseTops(r.meta["seq"], r.meta["tops"]),
 	}
 	for g, refs := range r.lists {
 		for i, ref := range refs {
@@ -104,6 +105,9 @@ func (p *placer) walk(ctx context.Context) error {
 
 // entry makes the rows of one entry: one for each place that it is in.
 func (p *placer) entry(lane string, e *lookedAt) {
+	if p.ours.strange(lane, e.id, e.unread) {
+		return // whoever reads it, or a sweep, makes a dead letter of it: no counter has it
+	}
 	m := p.stored(lane, e)
 	if lane == "5" && e.holder != "" && !fixedConsumer(e.holder) {
 		p.r.held[e.holder] = append(p.r.held[e.holder], e.id)
@@ -206,13 +210,16 @@ func (p *placer) transitRow(target string, e *lookedAt) broker.StoredMessage {
 }
 
 // subRows makes the rows of a sub-queue.
-func (b *Broker) subRows(ctx context.Context, prefix string, place broker.Place, add func(*broker.StoredMessage, rowOrder)) error {
-	p := b.newPlacer(&raw{prefix: prefix, held: map[string][]string{}}, nil)
+func (b *Broker) subRows(ctx context.Context, prefix string, meta map[string]string, place broker.Place, add func(*broker.StoredMessage, rowOrder)) error {
+	p := b.newPlacer(&raw{prefix: prefix, meta: meta, held: map[string][]string{}}, nil)
 	class := rowDead
 	if place == broker.PlaceTransDead {
 		class = rowTransDead
 	}
 	f := func(e *lookedAt) {
+		if p.ours.strange("5", e.id, e.unread) {
+			return
+		}
 		m := p.stored("5", e)
 		m.Place, m.Holder = place, ""
 		add(m, rowOrder{class: class, pos: refSeq(e.id)})

@@ -127,7 +127,7 @@ func (r *reader) readAhead(ctx context.Context, args []any, count int) (a ahead,
 // the stream, or its group is lost: then everything goes back, and the script turn finds out what it is.
 func (r *reader) plainReply(counters string, entries []entry, free []any, settle []broker.Settlement) (broker.TurnReply, error) {
 	c := &cursor{s: counters + "\n"}
-	now, again, waiting, due, n := c.line(), c.line(), c.int(), c.line(), c.int()
+	now, again, waiting, due, n, top := c.line(), c.line(), c.int(), c.line(), c.int(), int64(c.int())
 	rep := broker.TurnReply{Again: again == "1", Waiting: int64(waiting), Now: msTime(now), Results: make([]broker.SettleResult, len(settle))}
 	if due != "0" {
 		rep.NextDue = msTime(due)
@@ -141,6 +141,9 @@ func (r *reader) plainReply(counters string, entries []entry, free []any, settle
 		if rep.Units[i] = r.plainUnit(&entries[i], free[i].(int)); rep.Units[i] == nil {
 			return rep, errRead
 		}
+	}
+	if n > 0 && refSeq(entries[n-1].id) > top { // numbers ascend
+		return rep, errRead
 	}
 	r.noPlain = false
 	r.answered(len(settle) > 0 || n > 0)
@@ -164,5 +167,9 @@ func (r *reader) plainUnit(e *entry, slot int) *broker.Unit {
 	r.nextID++
 	u := &broker.Unit{ID: r.nextID, Slot: slot, AutoEnd: r.autoEnd, Messages: make([]broker.Message, 1)}
 	u.Messages[0] = r.message(e.id, e.head, "", e.body)
+	if len(r.broken) > 0 { // the script turn hands it out again
+		clear(r.broken)
+		return nil
+	}
 	return u
 }

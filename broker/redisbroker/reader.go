@@ -41,8 +41,10 @@ type reader struct {
 	// unseen says why. The next turn gives them back.
 	returns []*broker.Unit
 	unseen  error
-	plain   bool // the next turn may be one of plainTurn
-	noPlain bool // no turn may, any more: something was read that the script plain cannot count
+	plain   bool                // the next turn may be one of plainTurn
+	noPlain bool                // no turn may, any more: something was read that the script plain cannot count
+	broken  map[string]bool     // refs in the reply being read that are no messages
+	aside   []broker.Settlement // units that no handler may see: the next turn settles them
 }
 
 // held is a unit this reader has, with what settling it needs.

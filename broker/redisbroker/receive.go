@@ -168,6 +168,11 @@ func (b *Broker) receiveOnce(ctx context.Context, prefix, path, group string, n,
 		_ = b.giveBackTokens(ctx, prefix, opt.Lock, tokens) // what fails here as well is for the locks' end
 		return nil, false, err
 	}
+	if len(r.aside) > 0 {
+		if err := b.buryTokens(ctx, prefix, tokens, r.aside); err != nil {
+			return nil, false, b.fault("receive from "+path, err)
+		}
+	}
 	out := make([]broker.Delivery, len(rep.Units))
 	for i, u := range rep.Units {
 		if u.Slot < 0 || u.Slot >= n {

@@ -48,7 +48,7 @@ func (b *Broker) Retained(ctx context.Context, handle string) ([]broker.Retained
 // waitingOf returns up to limit messages of one conversation that are ready to be received or in a unit of work. It walks the
 // queue until it has found them.
 func (b *Broker) waitingOf(ctx context.Context, prefix, handle string, limit int64) ([]broker.Message, error) {
-	lanes, err := b.lanes(ctx, prefix)
+	lanes, ours, err := b.lanes(ctx, prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (b *Broker) waitingOf(ctx context.Context, prefix, handle string, limit int
 					own = append(own, e)
 				}
 			}
-			found, err := b.peekEntries(ctx, prefix, lane, own)
+			found, err := b.peekEntries(ctx, prefix, lane, own, &ours)
 			if err != nil {
 				return nil, err
 			}

@@ -24,8 +24,8 @@ var needs = []string{
 	"lindex $key 0", "linsert $key before p v", "llen $key", "lpop $key", "lpush $key v", "lrange $key 0 1", "lrem $key 1 v", "rpush $key v",
 	"sadd $key m", "smembers $key", "srem $key m",
 	"xack $key w 1-1", "xadd $key * f v", "xclaim $key w r 0 1-1", "xdel $key 1-1", "xgroup|create $key w 0", "xgroup|delconsumer $key w r",
-	"xgroup|destroy $key w", "xinfo|groups $key", "xinfo|stream $key", "xlen $key", "xpending $key w", "xrange $key - +",
-	"xreadgroup group w r streams $key >", "xrevrange $key + -",
+	"xgroup|destroy $key w", "xgroup|setid $key w 0", "xinfo|groups $key", "xinfo|stream $key", "xlen $key", "xpending $key w", "xrange $key - +",
+	"xreadgroup group w r streams $key >", "xrevrange $key + -", "xsetid $key 1-1",
 	"zadd $key 1 m", "zcard $key", "zcount $key 0 1", "zpopmin $key", "zrange $key 0 1", "zrangebyscore $key 0 1", "zrem $key m", "zrevrange $key 0 1",
 	"zscore $key m", "zmscore $key m",
 }

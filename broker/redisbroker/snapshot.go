@@ -81,9 +81,10 @@ func (b *Broker) snapshotOf(ctx context.Context, queue string, r *raw) (broker.S
 	}
 	for _, sub := range []struct {
 		of    string
+		meta  map[string]string
 		place broker.Place
-	}{{"d:", broker.PlaceDead}, {"t:", broker.PlaceTransDead}} {
-		if err := b.subRows(ctx, r.prefix+sub.of, sub.place, rows.add); err != nil {
+	}{{"d:", r.dmeta, broker.PlaceDead}, {"t:", r.tmeta, broker.PlaceTransDead}} {
+		if err := b.subRows(ctx, r.prefix+sub.of, sub.meta, sub.place, rows.add); err != nil {
 			return s, err
 		}
 	}

@@ -29,7 +29,7 @@ func (b *Broker) sweepOnce(ctx context.Context, queues []string) (work, again []
 	cmds := make([]*redis.Cmd, len(queues))
 	_, perr := b.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, q := range queues {
-			cmds[i] = p.EvalSha(ctx, b.scripts["sweep"].sha, []string{b.prefix(q) + "meta"})
+			cmds[i] = p.EvalSha(ctx, b.scripts["sweep"].sha, []string{b.prefix(q) + "meta"}, b.now())
 		}
 		return nil
 	})

@@ -187,6 +187,9 @@ func (c *turnCall) addOther(i int, s *broker.Settlement) {
 	switch s.Verdict {
 	case broker.VerdictDeadLetter:
 		kind = "D"
+		if s.Reason == asideReason && s.Description == asideReason {
+			kind = "M"
+		}
 	case broker.VerdictRelease:
 		kind = "G"
 	default:

@@ -148,6 +148,10 @@ func (r *reader) read(s string, settle []broker.Settlement, order []int) (rep br
 		return rep, false, broker.ErrCorrupt.With("a turn's reply on queue %q", r.queue)
 	}
 	r.answered(len(settle)+len(rep.Units) > 0)
+	if len(r.broken) > 0 {
+		rep.Units = r.setAside(rep.Units)
+		rep.Again = true
+	}
 	r.countRuns(rep.Units, settle)
 	return rep, status == "NOGROUP", nil
 }
@@ -267,7 +271,10 @@ func (r *reader) parseOne(c *cursor, slot int, group string) *broker.Unit {
 func (r *reader) message(ref, head, group string, body []byte) broker.Message {
 	m, ok := r.b.decode(ref, head, body)
 	if !ok {
-		m.Type = broker.ReasonMalformedEnvelope
+		if r.broken == nil {
+			r.broken = map[string]bool{}
+		}
+		r.broken[ref] = true
 	}
 	m.Status = broker.StatusLocked
 	if strings.HasPrefix(group, "g:") {

@@ -44,11 +44,27 @@ type messageJSON struct {
 
 // deadJSON is what a message has more in a dead-letter queue.
 type deadJSON struct {
-	Reason           string  `json:"reason"`
-	Description      string  `json:"description"`
-	Source           string  `json:"source"`
-	DeadLetteredTime instant `json:"dead_lettered_time"`
-	Parks            bool    `json:"parks,omitempty"` // it holds up its conversation or session (on_dead_letter: park)
+	Reason           string    `json:"reason"`
+	Description      string    `json:"description"`
+	Source           string    `json:"source"`
+	DeadLetteredTime instant   `json:"dead_lettered_time"`
+	RawFields        []rawJSON `json:"raw_fields,omitempty"` // of what was no message, in order: name and value of each
+	Parks            bool      `json:"parks,omitempty"`      // it holds up its conversation or session (on_dead_letter: park)
+}
+
+// rawJSON is one field of an entry that was no message.
+type rawJSON struct {
+	Name  []byte `json:"name_base64"`
+	Value []byte `json:"value_base64"`
+}
+
+// rawFields pairs the names and values of the raw fields.
+func rawFields(raw [][]byte) []rawJSON {
+	var out []rawJSON
+	for i := 1; i < len(raw); i += 2 {
+		out = append(out, rawJSON{raw[i-1], raw[i]})
+	}
+	return out
 }
 
 // lockJSON is what a message has more that was received and not settled.
@@ -85,7 +101,7 @@ func newMessageJSON(m *broker.Message) messageJSON {
 		j.Body = &body
 	}
 	if d := m.Dead; d != nil {
-		j.deadJSON, j.LastError = &deadJSON{d.Reason, d.Description, d.Source, instant(d.At), d.Parks}, d.LastError
+		j.deadJSON, j.LastError = &deadJSON{d.Reason, d.Description, d.Source, instant(d.At), rawFields(d.Raw), d.Parks}, d.LastError
 	}
 	return j
 }

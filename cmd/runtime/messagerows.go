@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -89,5 +90,15 @@ func messageDetail(m *broker.Message) []any {
 	for _, k := range sortedKeys(m.Properties) {
 		pairs = append(pairs, "property "+k, m.Properties[k])
 	}
-	return append(pairs, "body", bodyText(m.Body))
+	if m.Dead == nil || m.Dead.Raw == nil {
+		return append(pairs, "body", bodyText(m.Body))
+	}
+	for i, f := range m.Dead.Raw {
+		what := "raw field %d"
+		if i%2 == 1 {
+			what = "raw value %d"
+		}
+		pairs = append(pairs, fmt.Sprintf(what, i/2+1), bodyText(f))
+	}
+	return pairs
 }

@@ -12,7 +12,7 @@ local P, producer, first, n = string.sub(KEYS[1], 1, -5), ARGV[2], tonumber(ARGV
 
 -- anything does any call.
 local function anything()
-  -- parts here: names base entry producers stored waits notify
+  -- parts here: names base entry producers stored foreign waits notify
   local now = clock(ARGV[1])
   local c = open(P)
   if not c then return {'NOENT'} end
@@ -47,9 +47,10 @@ end
 
 -- The usual call is a new one of a known producer to an active queue without a time to live whose readers nobody calls from outside, of
 -- messages that are due now and do not expire.
-local meta = call('HMGET', KEYS[1], 'status', 'seq', 'ready', 'bytes', 'chg', 'asleep', 'ttl', 'actq', 'plain')
+local meta = call('HMGET', KEYS[1], 'status', 'seq', 'ready', 'bytes', 'chg', 'asleep', 'ttl', 'actq', 'plain', 'tops')
 local last = call('HGET', P .. 'pc', producer)
-if meta[1] ~= 'active' or meta[7] ~= '0' or meta[8] ~= '' or not last or tonumber(string.match(last, '^%d+')) >= first then
+if meta[1] ~= 'active' or meta[7] ~= '0' or meta[8] ~= '' or not last or tonumber(string.match(last, '^%d+')) >= first or
+  (meta[10] and meta[10] ~= '') then
   return anything()
 end
 for at = 6, 6 * n, 6 do

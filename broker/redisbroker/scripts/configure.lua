@@ -8,9 +8,22 @@ local now = clock(ARGV[1])
 local P = sub(KEYS[1], 1, -5)
 local new = call('EXISTS', P .. 'meta') == 0
 local this = server()
+-- counted is where the count of a queue goes on whose meta was lost and whose streams were not: else what they hold would be taken for
+-- what others wrote.
+local function counted(S)
+  local n = 0
+  for _, lane in ipairs({'5', 'sys', 'back', '1', '2', '3', '4', '6', '7', '8', '9', '10'}) do
+    local info = pcall_('XINFO', 'STREAM', S .. 's:' .. lane)
+    for i = 1, info.err and 0 or #info, 2 do
+      local last = info[i] == 'last-generated-id' and tonumber(string.match(tostring(info[i + 1]), '^%d+'))
+      if last and last < 2 ^ 52 then n = math.max(n, last) end
+    end
+  end
+  return int(n)
+end
 -- fresh is a new meta.
 local function fresh(key, kind, ...)
-  call('HSET', key, 'status', 'active', 'seq', '0', 'ready', '0', 'locked', '0', 'bytes', '0', 'nextdue', '0', 'chg', '0', 'asleep', '0',
+  call('HSET', key, 'status', 'active', 'seq', counted(sub(key, 1, -5)), 'ready', '0', 'locked', '0', 'bytes', '0', 'nextdue', '0', 'chg', '0', 'asleep', '0',
     'ttlf', '0', 'hasstate', '0', 'shared', '0', 'lanes', '5', 'kind', kind, 'pcount', '0', 'ttl', '0', 'age', '0', 'retention', '0',
     'actq', '', 'epoch', '0', 'qn', ARGV[2], 'run', this, ...)
 end

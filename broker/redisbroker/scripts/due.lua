@@ -1,6 +1,6 @@
 -- due: promote what is due: retries, timers, scheduled messages, lifetimes, closed endpoints; call for a reader where that is due
 -- (external activation); name the readers whose lease ended.
--- lib: names base history entry lock stored waits notify park giveback dialog transmit
+-- lib: names base history entry lock stored foreign waits notify park giveback dialog transmit
 -- KEYS 1: meta of the queue.
 -- ARGV 1: now in ms, '' for the server's  2: flags (d direct writes)  3: how many of each kind at most
 -- RETURNS next due ms (0: none), number promoted, 1 when more of it is due, number of expired readers, their names, then

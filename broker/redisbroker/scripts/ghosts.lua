@@ -21,7 +21,7 @@ local found_readers, found_locks = 0, 0
 
 -- heal gives back what ghosts hold: all that readers names, and the locks of groups, each with its holder.
 local function heal(prefix, readers, groups)
-  -- parts here: names base entry lock readers stored waits notify giveback
+  -- parts here: names base entry lock readers stored foreign waits notify giveback
   local now, c, queue = clock(ARGV[1]), open(prefix), open(P)
   call('HDEL', prefix .. 'meta', '_')
   for _, name in ipairs(readers) do

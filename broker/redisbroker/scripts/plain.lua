@@ -7,7 +7,8 @@
 --   settled or handed out something (both as in turn)  6: record of units still held after this call  7: bytes of committed bodies
 --   8: plain refs committed, all of lane 5  9: number of free slots, the COUNT (nothing was read when there are none), then the refs
 --   and the free slots.
--- RETURNS lines: OK, now, again, ready, next due, number of messages counted in; the i-th read is for the i-th free slot. Or, when what
+-- RETURNS lines: OK, now, again, ready, next due, number of messages counted in; the i-th read is for the i-th free slot;
+--   the greatest number that is ours. Or, when what
 --   was read is filed and nothing was settled: NO, this turn needs the script turn; FENCED; NOENT.
 -- It is written out, without the functions of scripts/lib: to make these would cost an idle queue's turn three times what it does.
 local call, floor, fmt = redis.call, math.floor, string.format
@@ -16,7 +17,7 @@ local P, me, nrefs, nfree = string.sub(KEYS[1], 1, -5), ARGV[2], tonumber(ARGV[8
 -- decline files what was read; what the reader holds otherwise is in its record and stays.
 local function decline(answer, registered)
   if nfree == 0 then return answer end
-  -- parts here: names base entry lock readers stored waits notify giveback
+  -- parts here: names base entry lock readers stored foreign waits notify giveback
   clock(ARGV[1])
   local c, recorded, read_now = open(P), {}, {}
   call('HDEL', P .. 'meta', '_')
@@ -32,7 +33,7 @@ local function decline(answer, registered)
   return answer
 end
 
-local meta = call('HMGET', KEYS[1], 'status', 'plain', 'ready', 'locked', 'bytes', 'nextdue', 'chg', 'asleep', 'pcount')
+local meta = call('HMGET', KEYS[1], 'status', 'plain', 'ready', 'locked', 'bytes', 'nextdue', 'chg', 'asleep', 'pcount', 'seq', 'tops')
 if not meta[1] then return 'NOENT' end
 local now = tonumber(ARGV[1])
 if not now then
@@ -42,6 +43,12 @@ end
 local lease = call('ZSCORE', P .. 'rd', me)
 if not lease or tonumber(lease) < now then return decline('FENCED', lease) end
 if string.sub(call('HGET', P .. 'win', me) or '#0\n', 1, #ARGV[5] + 2) ~= '#' .. ARGV[5] .. '\n' then return decline('FENCED', true) end
+-- What is ours ends at top (see rare/foreign.lua); where it has gaps every entry must be looked at.
+local top = meta[10]
+if meta[11] and meta[11] ~= '' then
+  top = string.match(meta[11], '5:(%d+)') or top
+  if string.find(meta[11], '!', 1, true) then meta[2] = '0' end
+end
 if meta[2] ~= '1' or (meta[1] ~= 'active' and meta[1] ~= 'send_disabled') or call('EXISTS', P .. 'bp') == 1 then
   return decline('NO', true)
 end
@@ -68,4 +75,4 @@ if nrefs > 0 or got > 0 then
 end
 if nrefs > 0 and meta[9] ~= '0' then call('HSET', KEYS[1], 'pcount', '0') end
 if sleep then call('HSET', KEYS[1], 'asleep', '1') end
-return table.concat({'OK', fmt('%d', now), got == nfree and got > 0 and '1' or '0', left, meta[6], fmt('%d', got)}, '\n')
+return table.concat({'OK', fmt('%d', now), got == nfree and got > 0 and '1' or '0', left, meta[6], fmt('%d', got), top}, '\n')

@@ -1,5 +1,5 @@
 -- purge: delete up to n waiting messages of a queue or sub-queue; those in a unit of work, deferred or parked with one stay.
--- lib: names base entry lock stored waits notify park attempt dead giveback dialog transmit
+-- lib: names base entry lock stored foreign waits notify park attempt dead giveback dialog transmit
 -- KEYS 1: meta of the queue or sub-queue.
 -- ARGV 1: now in ms, '' for the server's  2: number at most  3: sequence number to start after
 -- RETURNS how many were deleted, and the number to go on after; 0 as the second when the end is reached.
@@ -26,7 +26,7 @@ for lane in string.gmatch(lanes_of(c), '[^,]+') do
     local ref = lane == '5' and id or id .. '/' .. lane
     if lane == 'sys' then ref = id .. '/' .. (fields(h)[6] == 'T' and 't' or 'e') elseif lane == 'back' then ref = id .. '/b' end
     local busy, who = held(lane, id)
-    if not busy and not (b and find(h, '|' .. int(#b) .. '|', 1, true)) then -- written by somebody else, and in no counter
+    if not busy and (strange(c, lane, id) or not (b and find(h, '|' .. int(#b) .. '|', 1, true))) then -- written by somebody else, and in no counter
       consume(c, {ref}, 1, 1)
       call('ZREM', c.P .. 'bp', ref)
       deleted = deleted + 1

@@ -1,7 +1,7 @@
 -- reap: a reader whose lease has ended is dead or fenced. Its announced units are counted: exactly when a slot held one, as
 -- uncertain when a slot held several; everything goes back, at once and at the front. A lease that was granted by a server which has
 -- since been replaced, or started anew, counts nothing: its reader may have done what that server lost.
--- lib: names base history entry lock readers stored waits notify park attempt dead giveback dialog transmit tokens
+-- lib: names base history entry lock readers stored foreign waits notify park attempt dead giveback dialog transmit tokens
 -- KEYS 1: meta of the queue or sub-queue.
 -- ARGV 1: now in ms, '' for the server's  2: reader  3: flags (d direct writes)  4: 1: peek-lock that expired, not a host's death
 -- RETURNS LIVE when the lease has not ended, GONE when there is no such reader, else DEAD and for each message of an announced

@@ -1,7 +1,7 @@
 -- rebuild: a lane lost its consumer group (XGROUP DESTROY, a partial flush). Everything is put back as if unread: lists, locks, ready
 -- sets, retries and readers are dropped, groups are made from 0, system messages and those put back are filed again. Attempt counts
 -- are kept, and so is what dead letters hold up.
--- lib: names base entry lock stored park giveback
+-- lib: names base entry lock stored foreign waits notify park giveback
 -- KEYS 1: meta of the queue or sub-queue.
 -- ARGV 1: now in ms, '' for the server's
 -- RETURNS whole when no lane lacks its group, else rebuilt.
@@ -14,6 +14,7 @@ for lane in string.gmatch(lanes_of(c), '[^,]+') do
   if type(r) == 'table' and r.err then missing = true end
 end
 if not missing then return 'whole' end
+repeat until not expel_some(c) -- as long as what is unread in the lanes sys and back is not ours
 for _, g in ipairs(call('HKEYS', c.P .. 'lock')) do
   for _, l in ipairs({'t', 'e', 's'}) do call('DEL', c.P .. 'b:' .. g .. ':' .. l) end
   call('DEL', c.P .. 'tk:' .. g)
@@ -33,15 +34,20 @@ if c.parked then for _, g in ipairs(call('HKEYS', c.P .. 'pk')) do lock_set(c, g
 local function refile(lane, list)
   local r = call('XREADGROUP', 'GROUP', 'w', 'backlog', 'STREAMS', c.P .. 's:' .. lane, '>')
   for _, e in ipairs(r and r[1][2] or {}) do
-    local f = fields(e[2][1])
+    local head, body, third = e[2][1], e[2][2], e[2][3]
+    local f = fields(head)
+    if not body or third or f[2] ~= int(#body) or not f[9] then head = nil end
     local l, mark = list(f)
     local ref = e[1] .. '/' .. mark
     local g = f[1]
     if sub(g, 1, 2) ~= 's:' then
-      local conv = call('HGET', c.P .. 'cv', g)
+      local conv = head and call('HGET', c.P .. 'cv', g)
       g = conv and fields(conv)[1]
     end
-    if g then
+    if not head then -- of others
+      expel(c, lane, {e})
+      n = n - 1
+    elseif g then
       if l == 's' then park().in_place(c, g, f[1], ref) else call('RPUSH', c.P .. 'b:' .. g .. ':' .. l, ref) end
       added(c, g, 1)
     else

@@ -1,6 +1,6 @@
 -- receive: hand out messages under lock tokens. A token is a reader of its own that holds one message, so each has its own end in rd;
 -- those of one group share its lock (rare/tokens.lua).
--- lib: names base entry lock stored waits notify park attempt dead giveback dialog transmit take backlog fresh pick
+-- lib: names base entry lock stored foreign waits notify park attempt dead giveback dialog transmit take backlog fresh pick
 -- KEYS 1: meta of the queue or sub-queue.
 -- ARGV 1: now in ms, '' for the server's  2: flags (d direct writes)  3: lock duration in ms  4: groups and plain messages at most
 --   5: messages of one group at most  6: group to receive from, '' any  7: conversation to receive from, '' any  8: the tokens, never

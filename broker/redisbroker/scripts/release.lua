@@ -1,7 +1,7 @@
 -- release: a reader goes; everything it still holds, by its record or as pending entries, is given back uncounted (shutdown, G9, or a
 -- reader that failed or finds that the server lost its last writes). The name need not be registered: that may be what was lost.
 -- Repeating it is harmless, and so is a call after the lease has ended.
--- lib: names base entry lock readers stored waits notify giveback tokens
+-- lib: names base entry lock readers stored foreign waits notify giveback tokens
 -- KEYS 1: meta of the queue or sub-queue.
 -- ARGV 1: now in ms, '' for the server's  2: reader
 -- RETURNS OK.

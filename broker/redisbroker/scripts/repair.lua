@@ -1,5 +1,5 @@
 -- repair: mends what audit found wrong in one entity, unless it changed since audit looked. Nothing that is right is touched.
--- lib: names base entry lock readers stored waits notify park giveback
+-- lib: names base entry lock readers stored foreign waits notify park giveback
 -- KEYS 1: meta of the queue or sub-queue.
 -- ARGV 1: now in ms, '' for the server's  2: the change counter that audit saw  3: number of steps, each kind, a, b:
 --   unlist g ref: the backlog of g forgets ref · unback ref: bp forgets ref · unrest name: retry forgets name · gone stream id: a pending

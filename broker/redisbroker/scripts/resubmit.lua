@@ -1,10 +1,11 @@
 -- resubmit: one dead letter back to the tail of its queue, or, when it holds up its group (park), in its old place, once: new sequence
 -- number, counts from 0, reason and description gone, message id, session, properties and trace context kept, the original number as
 -- property parley.resubmitted.
--- lib: names base entry lock stored waits notify park giveback dialog transmit
+-- lib: names base entry lock stored foreign waits notify park giveback dialog transmit
 -- KEYS 1: meta of the queue.
 -- ARGV 1: now in ms, '' for the server's  2: sequence number it had  3: new ttl in ms, '' the queue's
--- RETURNS OK and the new number; GONE; OFF; ENDED; LOCKED when a receiver holds it.
+-- RETURNS OK and the new number; GONE; OFF; ENDED; LOCKED when a receiver holds it; MALFORMED when
+--   it is no message of ours.
 local now = clock(ARGV[1])
 local c = open(sub(KEYS[1], 1, -5))
 if not c then return {'NOENT'} end
@@ -18,6 +19,7 @@ if not h then return {'GONE'} end
 local p = call('XPENDING', d.P .. 's:5', 'w', id, id, '1')
 if p[1] and p[1][2] ~= 'backlog' then return {'LOCKED'} end
 local f = fields(h)
+if f[6] == 'M' or f[13] == 'MalformedEnvelope' and f[5] == '' then return {'MALFORMED'} end
 local owner, cseq = f[10], f[11]
 local props = f[9]
 local mark = 'parley.resubmitted=' .. f[12]

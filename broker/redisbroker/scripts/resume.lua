@@ -1,6 +1,6 @@
 -- resume: after a call whose outcome is unknown (H3) a reader goes on under a new name. Units it knows and still holds move to the
 -- new name; everything else the old name held is given back uncounted; the old name is fenced from now on.
--- lib: names base entry lock readers stored waits notify giveback
+-- lib: names base entry lock readers stored foreign waits notify giveback
 -- KEYS 1: meta of the queue or sub-queue.
 -- ARGV 1: now in ms, '' for the server's  2: old name  3: new name  4: lease ms  5: number of the last answered call that settled or
 --   handed out something (see turn)  6: number of the call whose outcome is unknown, '' when it was never sent

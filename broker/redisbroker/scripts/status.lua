@@ -1,6 +1,6 @@
 -- status: switch a queue. Turning it active raises the epoch, so that poison counts start from 0 (PM-4), and wakes everybody;
 -- turning it off wakes waiting receivers, which then fail (RC-7).
--- lib: names base entry stored waits notify
+-- lib: names base entry stored foreign waits notify
 -- KEYS 1: meta of the queue.
 -- ARGV 1: now in ms, '' for the server's  2: status  3: epoch that must still hold, '' any. With one, only a queue that poison turned off is
 --   switched: what an operator switched since stays as it is.

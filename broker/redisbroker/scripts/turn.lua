@@ -1,5 +1,5 @@
 -- turn: settle what a reader finished, then receive what comes next (protocol section 3, fused).
--- lib: names base entry lock stored waits notify park attempt dead giveback dialog retain transmit effects take backlog fresh pick
+-- lib: names base entry lock stored foreign waits notify park attempt dead giveback dialog retain transmit effects take backlog fresh pick
 -- KEYS 1: meta of the queue or sub-queue. All other keys are derived from its prefix and share its slot; direct writes to other
 --   queues happen on servers that are no cluster only.
 -- ARGV 1: reader  2: now in ms, '' for the server's  3: lease ms  4: flags: d direct writes, s fetch state, r stop
@@ -12,7 +12,7 @@
 --   22: number of this call, of one reader never the same twice and always greater  23: number of the reader's last answered call that
 --   settled or handed out something (its record has it)  then these vectors in this order: free slots, plain refs,
 --   group refs, groups each followed by its number of refs, dc pairs, att fields, system handles, hot groups, effects (see effects), other units: kind (R rollback, D
---   dead-letter, G give back, U uncertain rollback), group, number of refs, refs, pause ms or −1, random 0…1, last error,
+--   dead-letter, M dead-letter as no message of ours, G give back, U uncertain rollback), group, number of refs, refs, pause ms or −1, random 0…1, last error,
 --   reason, description.
 -- RETURNS a list: lines about the call, lines of the units, then the bodies of the messages handed out, in order (each apart, since Lua
 --   hashes and copies a string once more for everything it is joined with). The lines: status (ON, OFF, NOGROUP when a lane lost its group), now, again, alone, ready, next due, 1 when the
@@ -168,7 +168,7 @@ function T.uncommon()
   end
 
   -- dead_letter moves a unit to the dead-letter queue; what waits behind it goes on, ends or is parked (on_dead_letter).
-  function T.dead_letter(g, refs, reason, desc, why)
+  function T.dead_letter(g, refs, reason, desc, why, broken)
     local rows = {}
     for k, r in ipairs(refs) do
       local h, b, f = read(c, r)
@@ -181,15 +181,16 @@ function T.uncommon()
       local d, p = att_parse(atts[k], c.epoch)
       local h, b = rows[k][1], rows[k][2]
       if h then
-        c.bytes = c.bytes - #b
-        if reason == 'MalformedEnvelope' then
-          malformed(c, now, r, rows[k][3])
+        c.bytes = c.bytes - #(b or '')
+        if broken then
+          local key, id = lane_of(c, r)
+          dead_as_it_is(c, sub(key, #P + 3), id, rows[k][3])
         else
           bury(c, now, r, h, b, reason, desc, d, p, why, g)
         end
         local owner = owner_of(h)
         if owner ~= '' and byte(owner, 2) ~= 58 then gone(c, owner, fields(h)[3], r) end
-        if reason ~= 'MalformedEnvelope' then T.stop(g, owner, r) end
+        if not broken then T.stop(g, owner, r) end
       end
     end
     forget_counts(c, refs)
@@ -213,7 +214,7 @@ function T.uncommon()
         back(c, g, refs)
         code = 'back'
       else
-        T.dead_letter(g, refs, ARGV[o + 3], ARGV[o + 4], ARGV[o + 2])
+        T.dead_letter(g, refs, ARGV[o + 3], ARGV[o + 4], ARGV[o + 2], kind == 'M')
         code = 'buried'
       end
       o = o + 5

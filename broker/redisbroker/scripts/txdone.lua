@@ -1,5 +1,5 @@
 -- txdone: the head of a transmission stream has arrived (or is known, or bounced): remove it at the source.
--- lib: names base entry lock ids stored waits notify park giveback dialog transmit
+-- lib: names base entry lock ids stored foreign waits notify park giveback dialog transmit
 -- KEYS 1: meta of the source queue.
 -- ARGV 1: now in ms, '' for the server's  2: target  3: transmitter  4: entry id  5: what: done, bounce, bury, or
 --   lost: the target does not know the conversation  6: code  7: text  8: digest of the entry (txhead): another may have its id now, when

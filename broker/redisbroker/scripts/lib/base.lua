@@ -51,7 +51,7 @@ local function open(P)
   local c = ctxs[P]
   if c ~= nil then return c end
   local v = call('HMGET', P .. 'meta', 'status', 'seq', 'ready', 'locked', 'bytes', 'nextdue', 'chg', 'asleep', 'ttlf', 'hasstate', 'shared',
-    'lanes', 'kind', 'pcount', 'ttl', 'age', 'retention', 'actq', 'plain', 'tx')
+    'lanes', 'kind', 'pcount', 'ttl', 'age', 'retention', 'actq', 'plain', 'tx', 'tops')
   if not v[1] then
     ctxs[P] = false
     return false
@@ -62,7 +62,7 @@ local function open(P)
     seq_was = seq, ready_was = ready, locked_was = locked, bytes_was = bytes, due_was = due, tx_was = tx, was = false,
     asleep = v[8] == '1', ttlf = v[9] == '1', hasstate = v[10] == '1', shared = v[11] == '1', lanes = v[12] or '5', kind = v[13] or 'q',
     pcount = tonumber(v[14] or 0), ttl = tonumber(v[15] or 0), age = tonumber(v[16] or 0), retention = v[17] == '1', actq = v[18] ~= '' and v[18],
-    plain = v[19] == '1', parking = false, passing = false,
+    plain = v[19] == '1', tops = v[21] ~= '' and v[21], top = false, tops_moved = false, parking = false, passing = false,
     lock = {}, lockd = {}, cv = {}, cvd = {}, eps = {}, dirty = false, direct = false}
   ctxs[P] = setmetatable(c, rest_of)
   return c
@@ -185,6 +185,10 @@ local function flush_counters(c)
   add('bytes', c.bytes, c.bytes_was)
   add('nextdue', c.nextdue, c.due_was)
   add('tx', c.tx, c.tx_was)
+  if c.tops_moved then
+    t[n + 1] = 'tops'; t[n + 2] = c.tops or ''
+    n = n + 2
+  end
   if c.was then for name, was in pairs(c.was) do add(name, c[name], was) end end
   call('HSET', c.P .. 'meta', unpack(t, 1, n))
 end

@@ -159,9 +159,11 @@ local function hand_lane(H, lane, count)
     return 0
   end
   local list = r[1][2]
+  local got = #list
+  if (c.tops or tonumber(string.match(list[got][1], '^%d+')) > c.seq) and not surely_ours(c, lane, list) then list = ours_of(c, lane, list) end
   local suffix = lane == '5' and '' or '/' .. lane
   local skip = suffix == '' and not c.ttlf and hand_plain_entries(H, list) or 0
-  if skip == #list then return skip end
+  if skip == #list then return got end
   local E, plain = parse_entries(H, list, suffix, skip)
   if not plain then lookup(c, E) end
   local filed = {order = {}, claim = true}
@@ -185,7 +187,7 @@ local function hand_lane(H, lane, count)
   if #filed.order > 0 then file(c, filed) end
   for _, b in ipairs(H.broken) do note_malformed(H, b[1], b[2]) end
   H.broken = {}
-  return #list
+  return got
 end
 
 -- receive_any fills the free slots. One of the places is for new entries, so that a full backlog cannot starve them; a single place

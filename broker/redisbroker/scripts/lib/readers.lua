@@ -45,6 +45,9 @@ local function units(c, name)
   if not new then return list end
   local r = pcall_('XPENDING', c.P .. 's:5', 'w', '-', '+', '10000', name)
   local i = 0
+  for k = #r, 1, -1 do -- what others wrote was never counted in
+    if strange(c, '5', r[k][1]) then expel_ref(c, table.remove(r, k)[1]) end
+  end
   for s in string.gmatch(new, '%d+') do
     repeat i = i + 1 until not r[i] or not recorded[r[i][1]]
     if r[i] then
@@ -70,7 +73,9 @@ local function strays(c, refs)
   for _, r in ipairs(refs) do
     local head, body = read(c, r)
     local g = head and group_of(c, head)
-    if not g then -- its end took it off the counters
+    if strange_ref(c, r) then
+      expel_ref(c, r)
+    elseif not g then -- its end took it off the counters
       consume(c, {r}, 1, 1)
       c.bytes = c.bytes - #(body or '')
     elseif g == '' then

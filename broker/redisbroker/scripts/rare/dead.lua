@@ -15,19 +15,6 @@ function bury(c, now, ref, header, body, reason, desc, d, p, last, group)
   wake(dl)
 end
 
--- netstrings keeps the raw fields of a broken entry as its dead body.
-local function raw(f)
-  local t = {}
-  for i = 1, #f do t[i] = #f[i] .. ':' .. f[i] .. ',' end
-  return table.concat(t)
-end
-
-function malformed(c, now, ref, f)
-  local body = raw(f)
-  bury(c, now, ref, '|' .. #body .. '||||S|||', body, 'MalformedEnvelope',
-    'the entry has no envelope of ours; its raw fields are the body', 0, 0, '', '')
-end
-
 -- drop consumes messages that nobody will get: of an ended conversation, or expired. counted: the counter still has them.
 function drop(H, ref, h, b, counted)
   local c = H.c

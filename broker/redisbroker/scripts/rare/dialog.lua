@@ -91,7 +91,7 @@ end
 function append_system(c, now, h, conv, k, rest, body, cseq)
   if k == 'T' and conv.tp > 0 then return end
   local id = put(c, 'sys', h .. '|' .. int(#body) .. '|' .. (cseq or '') .. '||' .. int(now) .. '|' .. k .. '|' .. rest, body)
-  call('XREADGROUP', 'GROUP', 'w', 'backlog', 'STREAMS', c.P .. 's:sys', '>')
+  file_own(c, 'sys', id .. '-0')
   local l = k == 'T' and 't' or 'e'
   call('RPUSH', c.P .. 'b:' .. conv.g .. ':' .. l, id .. '-0/' .. l)
   conv.w = conv.w + 1

@@ -102,7 +102,7 @@ function park()
   function p.put_back(c, g, owner, place, head, body)
     local cseq, rest = string.match(head, '^([^|]*)|(.*)$')
     local id = put(c, 'back', owner .. '|' .. int(#body) .. '|' .. cseq .. '|' .. rest, body, place)
-    call('XREADGROUP', 'GROUP', 'w', 'backlog', 'STREAMS', c.P .. 's:back', '>')
+    file_own(c, 'back', id .. '-' .. place)
     p.in_place(c, g, owner, id .. '-' .. place .. '/b')
     c.ready = c.ready + 1
     added(c, g, 1)

@@ -51,9 +51,9 @@ end
 -- are locked, everything of a group that anybody holds (we too, H5), that is parked (H7) or has a backlog is filed, in order.
 -- note_malformed dead-letters an entry that is not ours; no counter ever had it.
 function note_malformed(H, ref, f)
-  local c = H.c
-  consume(c, {ref}, 1, 1)
-  malformed(c, H.now, ref, f)
+  local key, id = lane_of(H.c, ref)
+  expel(H.c, sub(key, #H.c.P + 3), {{id, f}})
+  forget_counts(H.c, {ref})
 end
 
 -- file_all files what is unread, at most count entries, so that one group can be picked (RC-5). Returns how many it read.
@@ -63,8 +63,10 @@ function file_all(c, now, count)
     local r = call('XREADGROUP', 'GROUP', 'w', 'backlog', 'COUNT', int(count), 'STREAMS', c.P .. 's:' .. lane, '>')
     if r then
       local H = {c = c, now = now, broken = {}}
-      local E = parse_entries(H, r[1][2], lane == '5' and '' or '/' .. lane)
-      total = total + #r[1][2]
+      local list = r[1][2]
+      total = total + #list
+      if not surely_ours(c, lane, list) then list = ours_of(c, lane, list) end
+      local E = parse_entries(H, list, lane == '5' and '' or '/' .. lane)
       lookup(c, E)
       local filed, plain = {order = {}}, {}
       for i = 1, E.n do

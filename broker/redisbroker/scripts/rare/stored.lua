@@ -116,8 +116,7 @@ end
 
 -- schedule keeps a message until due; it has its sequence number already.
 function append_scheduled(c, due, owner, ttl, rest, body)
-  c.seq = c.seq + 1
-  local id = int(c.seq)
+  local id = number(c, nil)
   call('HSET', c.P .. 'schm', id, owner .. '\n' .. ttl .. '\n' .. rest .. '\n' .. body)
   call('ZADD', c.P .. 'sch', int(due), id)
   c.scheduled = c.scheduled + 1

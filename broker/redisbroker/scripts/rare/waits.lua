@@ -1,4 +1,26 @@
 -- waits: whether a reader would find something, when the counters do not tell.
+-- unread_of returns the next n unread entries of a lane; nil when that cannot be told.
+function unread_of(key, n)
+  local groups = pcall_('XINFO', 'GROUPS', key)
+  if type(groups) ~= 'table' or groups.err or not groups[1] then return nil end
+  for i = 1, #groups[1], 2 do
+    if groups[1][i] == 'last-delivered-id' then return call('XRANGE', key, '(' .. groups[1][i + 1], '+', 'COUNT', int(n)) end
+  end
+end
+
+-- anything_waits asks the places themselves, whatever the counters say.
+function anything_waits(c)
+  if call('EXISTS', c.P .. 'ready', c.P .. 'bp') > 0 then return true end
+  for lane in string.gmatch(c.lanes, '[^,]+') do
+    local key = c.P .. 's:' .. lane
+    if call('XLEN', key) > 0 then
+      local list = unread_of(key, 1)
+      if not list or #list > 0 then return true end
+    end
+  end
+  return false
+end
+
 -- deliverable reports whether something of c can be handed out. Of what is unread it looks at the next few of each lane.
 function deliverable(c)
   if c.ready <= 0 then return false end
@@ -20,17 +42,8 @@ function deliverable(c)
     return not v
   end
 
-  -- unread_of returns the next unread entries of a lane; nil when that cannot be told.
-  local function unread_of(key)
-    local groups = pcall_('XINFO', 'GROUPS', key)
-    if type(groups) ~= 'table' or groups.err or not groups[1] then return nil end
-    for i = 1, #groups[1], 2 do
-      if groups[1][i] == 'last-delivered-id' then return call('XRANGE', key, '(' .. groups[1][i + 1], '+', 'COUNT', int(looks)) end
-    end
-  end
-
   for lane in string.gmatch(c.lanes, '[^,]+') do
-    local list = unread_of(c.P .. 's:' .. lane)
+    local list = unread_of(c.P .. 's:' .. lane, looks)
     if not list or #list == looks then return true end
     for _, e in ipairs(list) do
       local h = e[2][1]

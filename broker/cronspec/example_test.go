@@ -9,7 +9,7 @@ import (
 
 // The clocks of New York skip 02:30 on this night, so the run is put at 03:00 local time.
 func ExampleSchedule_Next() {
-	nightly, err := cronspec.Parse("30 2 * * *", "America/New_York")
+	nightly, err := cronspec.Parse("30 2 * * *", "America/New_York", time.Now())
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -30,11 +30,9 @@ var (
 var library = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
 
 // Parse reads a spec in a time zone; an empty timeZone means UTC. The zone may instead stand in the spec, as TZ= or
-// CRON_TZ=; both must agree when both are given. Errors wrap ErrSpec, ErrZone, ErrNever or ErrTooOften.
-func Parse(spec, timeZone string) (Schedule, error) { return parseAt(spec, timeZone, time.Now()) }
-
-// parseAt is Parse at a given present, from which the five years count.
-func parseAt(spec, timeZone string, now time.Time) (Schedule, error) {
+// CRON_TZ=; both must agree when both are given. now is the present, from which the five years count: this package reads no
+// clock. Errors wrap ErrSpec, ErrZone, ErrNever or ErrTooOften.
+func Parse(spec, timeZone string, now time.Time) (Schedule, error) {
 	if err := checkText(spec); err != nil {
 		return Schedule{}, err
 	}

@@ -66,7 +66,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.spec+" in "+test.zone, func(t *testing.T) {
-			_, err := Parse(test.spec, test.zone)
+			_, err := Parse(test.spec, test.zone, time.Now())
 			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("got %v, want %v with %q in it", err, test.want, test.says)
 			}
@@ -88,7 +88,7 @@ func TestParseAccepts(t *testing.T) {
 		{"@weekly", "America/Argentina/Buenos_Aires", "@weekly", "America/Argentina/Buenos_Aires"},
 	}
 	for _, test := range tests {
-		s, err := Parse(test.spec, test.zone)
+		s, err := Parse(test.spec, test.zone, time.Now())
 		if err != nil || s.String() != test.text || s.Zone() != test.zoneText {
 			t.Errorf("%q: got %q in %s, %v, want %q in %s", test.spec, s, s.Zone(), err, test.text, test.zoneText)
 		}
@@ -97,10 +97,10 @@ func TestParseAccepts(t *testing.T) {
 
 // The five years count from the present, so 29 February is refused only when the next one is too far away.
 func TestFiveYearsCountFromNow(t *testing.T) {
-	if _, err := parseAt("0 0 29 2 *", "", time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)); err != nil {
+	if _, err := Parse("0 0 29 2 *", "", time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)); err != nil {
 		t.Errorf("in 2026: %v", err)
 	}
-	if _, err := parseAt("0 0 29 2 *", "", time.Date(2097, 1, 1, 0, 0, 0, 0, time.UTC)); !errors.Is(err, ErrNever) {
+	if _, err := Parse("0 0 29 2 *", "", time.Date(2097, 1, 1, 0, 0, 0, 0, time.UTC)); !errors.Is(err, ErrNever) {
 		t.Errorf("in 2097: got %v, want %v", err, ErrNever)
 	}
 }
@@ -111,7 +111,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(seed, "", int64(0))
 	}
 	f.Fuzz(func(t *testing.T, spec, zone string, unix int64) {
-		s, err := Parse(spec, zone)
+		s, err := Parse(spec, zone, time.Now())
 		if err != nil {
 			return
 		}
@@ -121,7 +121,7 @@ func FuzzParse(f *testing.F) {
 		if !next.After(after) || next.Nanosecond() != 0 {
 			t.Fatalf("%q in %q: Next(%s) = %s", spec, zone, after.UTC(), next)
 		}
-		if again, err := Parse(s.String(), s.Zone()); err != nil || again.String() != s.String() {
+		if again, err := Parse(s.String(), s.Zone(), time.Now()); err != nil || again.String() != s.String() {
 			t.Fatalf("%q does not read back: %q, %v", s, again, err)
 		}
 	})

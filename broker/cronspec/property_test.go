@@ -73,7 +73,7 @@ func TestNextAgreesWithBruteForce(t *testing.T) {
 		}
 		from := instant.Add(time.Duration(shift) * time.Hour)
 		to := from.Add(72 * time.Hour)
-		s, err := Parse(fmt.Sprintf("%d %d * * *", minute, hour), change.zone)
+		s, err := Parse(fmt.Sprintf("%d %d * * *", minute, hour), change.zone, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}

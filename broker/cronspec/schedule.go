@@ -53,6 +53,29 @@ func (s Schedule) Next(after time.Time) (next time.Time, moved bool) {
 	return next, moved
 }
 
+// Following returns the instant after a run that was planned for planned, when the clock shows now. An interval goes on from the planned
+// instant, so that it does not drift. When that is over too, since nobody ran it for so long, or has not come, since the clock was set
+// back, the next run is the next valid one from now: what was missed is not made up for.
+func (s Schedule) Following(planned, now time.Time) time.Time {
+	if s.every > 0 && !planned.After(now) {
+		if next := planned.Add(s.every); next.After(now) {
+			return next.UTC()
+		}
+	}
+	next, _ := s.Next(now)
+	return next
+}
+
+// TooFar reports whether a run that is armed for armed is further away than the spec allows when the clock shows now: it was armed before
+// the clock was set back.
+func (s Schedule) TooFar(armed, now time.Time) bool {
+	next, _ := s.Next(now)
+	return !next.IsZero() && armed.After(next)
+}
+
+// Interval returns the interval of an @every, 0 of a calendar.
+func (s Schedule) Interval() time.Duration { return s.every }
+
 // nextInterval rounds up where the library rounds down, so that an interval armed inside a second is never early.
 func (s Schedule) nextInterval(after time.Time) time.Time {
 	next := cron.ConstantDelaySchedule{Delay: s.every}.Next(after)

@@ -66,7 +66,7 @@ func TestNext(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			s, err := parseAt(test.spec, test.zone, at(t, "2026-01-01T00:00:00Z"))
+			s, err := Parse(test.spec, test.zone, at(t, "2026-01-01T00:00:00Z"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,7 +84,7 @@ func TestNext(t *testing.T) {
 
 // A job that panics cannot stop a schedule (S8): the package holds no state between firings.
 func TestNextAfterAJobPanicked(t *testing.T) {
-	s, err := Parse("* * * * * *", "")
+	s, err := Parse("* * * * * *", "", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func BenchmarkNext(b *testing.B) {
 		{"interval", "@every 15s", ""},
 	} {
 		b.Run(test.name, func(b *testing.B) {
-			s, err := Parse(test.spec, test.zone)
+			s, err := Parse(test.spec, test.zone, time.Now())
 			if err != nil {
 				b.Fatal(err)
 			}

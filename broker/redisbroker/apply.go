@@ -23,7 +23,7 @@ func (b *Broker) Apply(ctx context.Context, defs broker.Definitions, dryRun bool
 	if err := b.dir.load(ctx, b); err != nil {
 		return nil, err
 	}
-	if err := b.checkDefinitions(&defs); err != nil {
+	if err := b.checkDefinitions(ctx, &defs); err != nil {
 		return nil, err
 	}
 	plan, writes, err := b.plan(&defs)
@@ -52,7 +52,7 @@ type entityWrite struct {
 }
 
 // checkDefinitions refuses the whole when any part is wrong, joining all that is.
-func (b *Broker) checkDefinitions(defs *broker.Definitions) error {
+func (b *Broker) checkDefinitions(ctx context.Context, defs *broker.Definitions) error {
 	err := broker.CheckDefinitions(defs)
 	for _, q := range defs.Queues {
 		if q.Durable > 0 && b.embedded != nil {
@@ -80,7 +80,7 @@ func (b *Broker) checkDefinitions(defs *broker.Definitions) error {
 		}
 	}
 	for _, s := range defs.Schedules {
-		if _, e := nextCron(s.Cron, s.Zone, b.clock()); e != nil {
+		if _, e := b.firstInstant(ctx, b.nsKey(""), s.Cron, s.Zone); e != nil {
 			err = errors.Join(err, broker.ErrInvalid.With("schedule %q: %v", s.Name, e))
 		}
 	}
@@ -400,8 +400,12 @@ func (b *Broker) restoreDefinitions(ctx context.Context, rep *broker.KeepReport)
 
 // tellLost writes the event of a queue whose keys were gone.
 func (b *Broker) tellLost(ctx context.Context, queue string) error {
-	err := b.rdb.XAdd(ctx, &redis.XAddArgs{Stream: b.prefix(queue) + "events", MaxLen: 10000, Approx: true, Values: []any{
-		"type", "stream_lost", "queue", escape(queue), "time", b.clock().UnixMilli(), "messages", 0,
+	now, err := b.clock(ctx, b.prefix(queue))
+	if err != nil {
+		return err
+	}
+	err = b.rdb.XAdd(ctx, &redis.XAddArgs{Stream: b.prefix(queue) + "events", MaxLen: 10000, Approx: true, Values: []any{
+		"type", "stream_lost", "queue", escape(queue), "time", now.UnixMilli(), "messages", 0,
 	}}).Err()
 	return b.fault("keep", err)
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"parley/broker"
-	"parley/broker/cronspec"
 )
 
 // encodeEffects adds the effects of unit number u to the call; the forms are those of scripts/rare/effects.lua.
@@ -37,7 +36,7 @@ func (b *Broker) encodeEffects(ctx context.Context, c *turnCall, u int, queue st
 		if effects[i].Kind == broker.EffectBegin { // later effects of this unit may be on it
 			info = withBegun(info, &effects[i])
 		}
-		args, err := b.encodeEffect(&effects[i], unit, info)
+		args, err := b.encodeEffect(ctx, b.prefix(queue), &effects[i], unit, info)
 		if err != nil {
 			return err
 		}
@@ -61,7 +60,7 @@ func withBegun(info map[string]*epInfo, e *broker.Effect) map[string]*epInfo {
 	return info
 }
 
-func (b *Broker) encodeEffect(e *broker.Effect, unit *broker.Unit, info map[string]*epInfo) ([]any, error) {
+func (b *Broker) encodeEffect(ctx context.Context, prefix string, e *broker.Effect, unit *broker.Unit, info map[string]*epInfo) ([]any, error) {
 	group := ""
 	if unit != nil {
 		group = unit.Group
@@ -81,7 +80,7 @@ func (b *Broker) encodeEffect(e *broker.Effect, unit *broker.Unit, info map[stri
 		}
 		return []any{"E", e.Conversation, code, strings.ToValidUTF8(e.Text, "\uFFFD"), flag(e.Cleanup)}, nil
 	case broker.EffectTimer:
-		return b.encodeTimer(e)
+		return b.encodeTimer(ctx, prefix, e)
 	case broker.EffectCancelTimer:
 		return []any{"X", e.Conversation}, nil
 	case broker.EffectMove:
@@ -164,8 +163,8 @@ func encodeBegin(e *broker.Effect) []any {
 	return []any{"B", e.Conversation, escape(e.From), escape(e.To), escape(contract), "g:" + group, ms, ""}
 }
 
-// encodeTimer gives a delay as +ms, counted by the script on Redis's clock; a cron spec as the next instant.
-func (b *Broker) encodeTimer(e *broker.Effect) ([]any, error) {
+// encodeTimer gives a delay as +ms, counted by the script on Redis's clock, and what a cron spec says as in scripts/rare/instant.lua.
+func (b *Broker) encodeTimer(ctx context.Context, prefix string, e *broker.Effect) ([]any, error) {
 	if e.Cron == "" {
 		if e.After < 0 || e.After > broker.MaxLifetime {
 			return nil, broker.ErrTimerValue.With("%v; use 0s to 2147483647s", e.After)
@@ -175,36 +174,14 @@ func (b *Broker) encodeTimer(e *broker.Effect) ([]any, error) {
 		}
 		return []any{"T", e.Conversation, "+" + strconv.FormatInt(ceilMS(e.After), 10), ""}, nil
 	}
-	next, err := nextCron(e.Cron, e.Zone, b.clock())
+	first, err := b.firstInstant(ctx, prefix, e.Cron, e.Zone)
 	if err != nil {
 		return nil, err
 	}
-	return []any{"T", e.Conversation, strconv.FormatInt(next.UnixMilli(), 10), escape(e.Cron) + "|" + escape(e.Zone)}, nil
+	return []any{"T", e.Conversation, first, escape(e.Cron) + "|" + escape(e.Zone)}, nil
 }
 
 func ceilMS(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
-
-// clock is the best this side knows of Redis's clock: the test clock, or its own.
-func (b *Broker) clock() time.Time {
-	if b.opt.Now != nil {
-		if ms := b.opt.Now(); ms != 0 {
-			return time.UnixMilli(ms)
-		}
-	}
-	return time.Now()
-}
-
-func nextCron(spec, zone string, after time.Time) (time.Time, error) {
-	s, err := cronspec.Parse(spec, zone)
-	if err != nil {
-		return time.Time{}, broker.ErrTimerValue.With("%v", err)
-	}
-	next, _ := s.Next(after)
-	if next.IsZero() {
-		return time.Time{}, broker.ErrTimerValue.With("cron spec %q never fires", spec)
-	}
-	return next, nil
-}
 
 // effectError turns a script's refusal into an error of the catalogue.
 func effectError(code string) error {

@@ -40,7 +40,7 @@ func (b *Broker) CheckEffect(ctx context.Context, unit *broker.Unit, eff *broker
 	case broker.EffectEnd:
 		return broker.CheckEnding(broker.Ending{Code: eff.Code, Text: eff.Text, Cleanup: eff.Cleanup})
 	case broker.EffectTimer:
-		_, err := b.encodeTimer(eff)
+		_, err := b.encodeTimer(ctx, b.nsKey(""), eff)
 		return err
 	case broker.EffectMove:
 		return checkGroup(eff.Group)

@@ -23,6 +23,8 @@ type keepState struct {
 const (
 	sweepEvery = 5 * time.Second
 	dueAtOnce  = 500 // of each kind in one script
+	dueHead    = 7   // values in front of the names in the reply of due
+	atOnce     = 1   // ms of an instant that is over on every clock
 )
 
 // hintDue notes that something of prefix is due at ms: published by the script that arranged it.
@@ -61,7 +63,11 @@ func (b *Broker) Keep(ctx context.Context) (broker.KeepReport, error) {
 	if err := b.restoreDefinitions(ctx, &rep); err != nil {
 		return rep, err
 	}
-	for _, p := range b.dueQueues() {
+	now, err := b.clockWithin(ctx, b.nsKey(""), 0)
+	if err != nil {
+		return rep, err
+	}
+	for _, p := range b.dueQueues(now) {
 		if err := b.keepQueue(ctx, p, &rep); err != nil {
 			return rep, err
 		}
@@ -71,7 +77,7 @@ func (b *Broker) Keep(ctx context.Context) (broker.KeepReport, error) {
 }
 
 // dueQueues returns the prefixes to look at now.
-func (b *Broker) dueQueues() []string {
+func (b *Broker) dueQueues(now time.Time) []string {
 	b.keep.hintMu.Lock()
 	for p, ms := range b.keep.hints {
 		if old, ok := b.keep.next[p]; !ok || old == 0 || ms < old {
@@ -81,7 +87,6 @@ func (b *Broker) dueQueues() []string {
 	anew := b.keep.anew
 	b.keep.hints, b.keep.anew = nil, false
 	b.keep.hintMu.Unlock()
-	now := b.clock()
 	sweep := anew || b.opt.Now != nil || now.Sub(b.keep.last) >= sweepEvery
 	if sweep {
 		b.keep.last = now
@@ -151,20 +156,26 @@ func (b *Broker) dueAll(ctx context.Context, prefix string, rep *broker.KeepRepo
 		if err != nil {
 			return 0, promoted, err
 		}
-		if len(a) < 4 {
+		if len(a) < dueHead {
 			return 0, promoted, nil
 		}
 		next, _ = strconv.ParseInt(a[0], 10, 64)
 		n, _ := strconv.Atoi(a[1])
 		promoted += n
 		dead, _ := strconv.Atoi(a[3])
-		for _, name := range a[4 : 4+dead] {
+		now := msTime(a[4])
+		for _, name := range a[dueHead : dueHead+dead] {
 			if err := b.reap(ctx, prefix, name, rep); err != nil {
 				return next, promoted, err
 			}
 		}
-		if err := b.rearm(ctx, prefix, a[4+dead:]); err != nil {
+		if err := b.rearm(ctx, prefix, now, a[dueHead+dead:]); err != nil {
 			return next, promoted, err
+		}
+		if a[5] == "1" {
+			if err := b.replan(ctx, prefix, now); err != nil {
+				return next, promoted, err
+			}
 		}
 		if a[2] != "1" && dead == 0 {
 			return next, promoted, nil
@@ -209,30 +220,6 @@ func (b *Broker) decodeHead(ref, head string) broker.Message {
 	m, _ := b.decode(ref, head, make([]byte, max(0, bodyLen(head))))
 	m.Body = nil
 	return m
-}
-
-// rearm sets the next firing of repeating timers and schedules: kind, name, spec|zone|…, planned instant of each.
-func (b *Broker) rearm(ctx context.Context, prefix string, fired []string) error {
-	for i := 0; i+3 < len(fired); i += 4 {
-		f := append(strings.Split(fired[i+2], "|"), "")
-		spec, zone := f[0], f[1]
-		planned := msTime(fired[i+3])
-		after := planned
-		if now := b.clock(); now.After(after) {
-			after = now // overdue after downtime: once, now; missed firings are not made up (decisions, Timers)
-		}
-		at := ""
-		next, err := nextCron(unescape(spec), unescape(zone), after)
-		if err != nil {
-			b.opt.Log("a repeating timer stops", "timer", fired[i+1], "error", err)
-		} else {
-			at = strconv.FormatInt(next.UnixMilli(), 10)
-		}
-		if _, err := b.repeat(ctx, "rearm", prefix+"meta", b.now(), fired[i], fired[i+1], fired[i+3], at); err != nil {
-			return b.fault("arm a repeating timer", err)
-		}
-	}
-	return nil
 }
 
 // locksAtOnce is how many locks of a queue one call looks at for holders that are no readers.

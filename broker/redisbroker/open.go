@@ -59,6 +59,7 @@ type Broker struct {
 	doubts   doubts
 	keepMu   sync.Mutex // guards keep
 	keep     keepState
+	time     serverClock
 	hub      *hub
 	owed     owed
 	life     context.Context // ends with Close

@@ -68,12 +68,12 @@ func (b *Broker) armSchedules(ctx context.Context) error {
 func (b *Broker) armQueueSchedules(ctx context.Context, queue string, list []broker.Schedule) error {
 	args := []any{b.now(), len(list)}
 	for _, s := range list {
-		next, err := nextCron(s.Cron, s.Zone, b.clock())
+		first, err := b.firstInstant(ctx, b.prefix(queue), s.Cron, s.Zone)
 		if err != nil {
 			return broker.ErrInvalid.With("schedule %q: %v", s.Name, err)
 		}
 		args = append(args, escape(s.Name), strings.Join([]string{escape(s.Cron), escape(s.Zone), escape(s.To), escape(scheduleType(s)), scheduleKey(s.Name)}, "|"),
-			next.UnixMilli())
+			first)
 	}
 	_, err := b.repeat(ctx, "schedule", b.prefix(queue)+"meta", args...)
 	return b.fault("arm the schedules of queue "+queue, err)

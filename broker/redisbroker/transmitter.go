@@ -76,7 +76,7 @@ func (b *Broker) transmitStream(ctx context.Context, prefix, target string, rep 
 			rep.Transmitted++
 		}
 	}
-	return b.clock().UnixMilli(), nil
+	return atOnce, nil
 }
 
 func flatFields(a []string) map[string]string {
@@ -221,7 +221,7 @@ func (b *Broker) retryTransmissions(ctx context.Context, targets []string) error
 				return err
 			}
 			if a[0] == "1" {
-				b.hintDue(p, b.clock().UnixMilli())
+				b.hintDue(p, atOnce)
 			}
 		}
 	}

@@ -1,11 +1,12 @@
 -- due: promote what is due: retries, timers, scheduled messages, lifetimes, closed endpoints; call for a reader where that is due
 -- (external activation); name the readers whose lease ended.
--- lib: names base history entry lock stored foreign waits notify park giveback dialog transmit
+-- lib: names base history entry lock stored foreign waits notify park giveback dialog transmit instant
 -- KEYS 1: meta of the queue.
 -- ARGV 1: now in ms, '' for the server's  2: flags (d direct writes)  3: how many of each kind at most
--- RETURNS next due ms (0: none), number promoted, 1 when more of it is due, number of expired readers, their names, then
---   kind (tm or sd), name, cron record and planned instant of each repeating timer and schedule that fired and is to be armed
---   again (rearm). One that nobody arms is named again after 5 s, so the death of a host stops no schedule; NOENT.
+-- RETURNS next due ms (0: none), number promoted, 1 when more of it is due, number of expired readers, now, 1 when the clock was set
+--   back since an instant by cron was armed (see instant), 1 when something waits for transmission, the names of these readers, then
+--   kind (tm or sd), name, cron record and planned instant of each repeating timer and schedule that fired and is to be armed again
+--   (rearm). One that nobody arms is named again after 5 s, so the death of a host stops no schedule; NOENT.
 local now = clock(ARGV[1])
 local c = open(sub(KEYS[1], 1, -5))
 if not c then return {'NOENT'} end
@@ -62,6 +63,7 @@ local fired = {}
 local function again_later(kind, name, record, planned)
   call('HSET', P .. kind .. 'n', name, planned)
   call('ZADD', P .. kind, int(now + 5000), name)
+  note_planned(c)
   fired[#fired + 1] = kind; fired[#fired + 1] = name; fired[#fired + 1] = record; fired[#fired + 1] = planned
 end
 
@@ -156,7 +158,9 @@ end
 if call_again and (next_due == 0 or call_again < next_due) then next_due = call_again end
 if next_due ~= c.nextdue then c.nextdue = next_due; c.dirty = true end
 flush()
-local out = {int(next_due), int(promoted), more and '1' or '0', int(#dead)}
+local armed = call('HGET', P .. 'meta', 'planned')
+local out = {int(next_due), int(promoted), more and '1' or '0', int(#dead), the_time_text, armed and tonumber(armed) > now and '1' or '0',
+  int(call('EXISTS', P .. 'txs'))}
 for _, d in ipairs(dead) do out[#out + 1] = d end
 for _, f in ipairs(fired) do out[#out + 1] = f end
 return out

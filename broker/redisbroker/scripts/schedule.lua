@@ -1,8 +1,9 @@
 -- schedule: make, alter or remove the schedules whose service is served by this queue. A schedule that stays the same keeps its
 -- armed instant, so applying again neither skips nor doubles a run.
--- lib: names base
+-- lib: names base instant
 -- KEYS 1: meta of the queue.
--- ARGV 1: now in ms, '' for the server's  2: number of schedules, then name, record (spec|zone|to|type|key), first instant of each.
+-- ARGV 1: now in ms, '' for the server's  2: number of schedules, then name, record (spec|zone|to|type|key), first instant (see
+--   instant) of each.
 -- RETURNS how many were made or altered.
 local now = clock(ARGV[1])
 local c = open(sub(KEYS[1], 1, -5))
@@ -15,9 +16,7 @@ for _ = 1, tonumber(ARGV[2]) do
   want[name] = true
   if call('HGET', c.P .. 'sdr', name) ~= record then
     call('HSET', c.P .. 'sdr', name, record)
-    call('HDEL', c.P .. 'sdn', name)
-    call('ZADD', c.P .. 'sd', first, name)
-    setdue(c, tonumber(first))
+    arm_cron(c, 'sd', name, first_instant(now, first))
     changed = changed + 1
   end
 end

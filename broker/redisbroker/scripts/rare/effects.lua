@@ -3,7 +3,7 @@
 -- S send: handle, rest, body, code, text          (code, text: the body is invalid for its type; it bounces)
 -- Q send to queue: queue, owner, ttl, delay, rest, body         q the same without the three: queue, rest, body
 -- B begin: handle, from, to, contract, group, lifetime ms, level
--- E end: handle, code, text, cleanup              T timer: handle, due ms or +ms from now, cron record or ''
+-- E end: handle, code, text, cleanup              T timer: handle, when (see instant), cron record or ''
 -- X cancel timer: handle    M move: handle, group    P put state: group, key, value    Z delete state: group, key
 -- D dead-letter one message of the unit: ref, reason, description
 -- C command to another queue, after the commit and at least once: queue, what (end, enable), handle, code, text, epoch
@@ -24,12 +24,6 @@ local function shadow(X, c, h)
     X.undo[h] = s and {st = s.st, g = s.g, expires = s.expires} or false
   end
   return s
-end
-
--- due_at reads an instant: absolute ms, or + and ms from now.
-local function due_at(X, s)
-  if byte(s, 1) == 43 then return X.now + tonumber(sub(s, 2)) end
-  return tonumber(s)
 end
 
 -- foreign reports whether group g is held by a reader other than the unit that acts.
@@ -85,7 +79,7 @@ function check.T(c, X, own, h, due)
   local s = shadow(X, c, h)
   if not s then return call('HEXISTS', c.P .. 'ed', h) == 1 and '8458' or '8426' end
   if foreign(c, s.g, own) then return 'GroupLocked' end
-  if s.expires ~= '' and due_at(X, due) > tonumber(s.expires) then return '8410' end
+  if s.expires ~= '' and (first_instant(X.now, due) or X.now) > tonumber(s.expires) then return '8410' end
 end
 function check.X(c, X, own, h)
   local s = shadow(X, c, h)
@@ -236,9 +230,14 @@ function apply.E(c, X, h, code, text, cleanup)
   end_conversation(c, X.now, X.ns, X.direct, h, conv, code, text, cleanup == '1')
 end
 function apply.T(c, X, h, due, cron)
-  local at = due_at(X, due)
+  local at = first_instant(X.now, due)
+  if cron ~= '' then
+    arm_cron(c, 'tm', h, at)
+    call('HSET', c.P .. 'tmc', h, cron)
+    return
+  end
   call('ZADD', c.P .. 'tm', int(at), h)
-  if cron ~= '' then call('HSET', c.P .. 'tmc', h, cron) else call('HDEL', c.P .. 'tmc', h) end
+  call('HDEL', c.P .. 'tmc', h)
   call('HDEL', c.P .. 'tmn', h)
   setdue(c, at)
   c.dirty = true

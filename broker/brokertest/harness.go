@@ -38,8 +38,8 @@ type Harness struct {
 	// Peer is a second client of the same namespace, as if in another host. No fault acts on it.
 	Peer Broker
 
-	// Advance moves the clock that every script reads forward by d. The clock stands still otherwise, and it starts at a
-	// whole second.
+	// Advance moves the clock that every script reads by d, back when d is below 0. The clock stands still otherwise, and it
+	// starts at a whole second.
 	Advance func(d time.Duration)
 
 	// The next three concern calls of Broker that run a script which may change something; skip such calls go through

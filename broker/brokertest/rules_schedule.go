@@ -106,8 +106,11 @@ func (s *stage) schedule(spec string) {
 
 // planned is the message id of the run of tick that long after the clock's start.
 func (s *stage) planned(after time.Duration) string {
-	return fmt.Sprintf("tick@%d", time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(after).UnixMilli())
+	return s.plannedAt(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(after))
 }
+
+// plannedAt is the message id of the run of tick at an instant.
+func (s *stage) plannedAt(at time.Time) string { return fmt.Sprintf("tick@%d", at.UnixMilli()) }
 
 // runs consumes what waits on workQueue and returns the message ids.
 func (s *stage) runs() []string {

@@ -27,7 +27,7 @@ func Run(t *testing.T, open New) {
 		{"Guarantees", guarantees},
 		{"Holes", slices.Concat(holes, dialogHoles, wakeHoles, transmitHoles)},
 		{"Rules", slices.Concat(receiveRules, sendRules, poisonRules, timerRules, lifetimeRules, contractRules, retentionRules, priorityRules,
-			transmitRules, scheduleRules, endRules, groupRules, parkRules, activationRules, externalRules, tokenRules)},
+			transmitRules, scheduleRules, clockRules, endRules, groupRules, parkRules, activationRules, externalRules, tokenRules)},
 		{"Several", slices.Concat(severalRules, singleRules)},
 		{"Found", found},
 		{"Broken", brokenEntries},

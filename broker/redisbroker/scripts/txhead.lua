@@ -13,15 +13,17 @@ local c = open(sub(KEYS[1], 1, -5))
 if not c then return {'EMPTY'} end
 local P, target, me = c.P, ARGV[2], ARGV[3]
 local function digest(f) return redis.sha1hex(table.concat(f, '\n')) end
+-- No lease and no pause is longer than 64 s: what is further away was noted before the clock was set back, and is over.
+local function ahead(at) return tonumber(at) > now and tonumber(at) <= now + 64000 end
 local l = call('HGET', P .. 'txl', target)
 if l then
   local f = fields(l)
-  if f[1] ~= me and tonumber(f[2]) > now then return {'WAIT', f[2]} end
+  if f[1] ~= me and ahead(f[2]) then return {'WAIT', f[2]} end
 end
 local s, gap = call('HGET', P .. 'txs', target), nil
 if s then
   local f = fields(s)
-  if tonumber(f[1]) > now then return {'WAIT', f[1]} end
+  if ahead(f[1]) then return {'WAIT', f[1]} end
   gap = f[4]
 end
 call('HSET', P .. 'txl', target, me .. '|' .. int(now + tonumber(ARGV[4])))

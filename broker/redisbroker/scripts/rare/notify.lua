@@ -35,7 +35,7 @@ function activate(c)
   local told, received, empty = string.match(c.act or '||', '^(%d*)|(%d*)|(%d*)$')
   local at = empty ~= '' and tonumber(empty) + 5000 or 0
   if told ~= '' then at = math.max(at, received ~= '' and tonumber(received) + 5000 or tonumber(told) + 60000) end
-  if at > the_time then return at end
+  if at > the_time and at <= the_time + 60000 then return at end -- what is further away was noted before the clock was set back
   if not deliverable(c) then return nil end -- whatever changes that wakes
   c.act = the_time_text .. '||' .. empty
   call('HSET', c.P .. 'meta', 'act', c.act)

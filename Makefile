@@ -16,7 +16,7 @@ build: ## build the binary that is released, bin/runtime, with XML Schema by lib
 	go build -tags libxml2 -o bin/runtime ./cmd/runtime
 
 tools: ## install or find what the tests need
-	@.ci/tools redis-server wat2wasm
+	@.ci/tools redis-server wat2wasm gcc
 
 test: tools ## all tests of the main module, on real servers
 	$(GOTEST) ./...

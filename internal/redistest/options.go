@@ -11,6 +11,7 @@ type Option func(*options)
 type options struct {
 	lines    []string
 	password string
+	clocked  bool
 }
 
 // Config adds one line of redis.conf, such as "maxmemory-policy allkeys-lru".

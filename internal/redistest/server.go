@@ -155,6 +155,11 @@ func (s *Server) start() error {
 	cmd.Stdin = strings.NewReader(s.opts.config(s.port, s.dir))
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	s.log.reset()
+	if s.opts.clocked {
+		if err := s.clocked(cmd); err != nil {
+			return err
+		}
+	}
 	if err := launch(cmd); err != nil {
 		return fmt.Errorf("start %s: %w", bin, err)
 	}

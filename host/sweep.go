@@ -160,7 +160,6 @@ func (s *sweeper) ask(ctx context.Context, sw Sweeper, idle []*monitor) {
 			s.h.restore.ask()
 		} else if err != nil && ctx.Err() == nil {
 			s.h.quiet.say(slog.LevelError, "sweep", 1, "idle queues could not be swept", slog.Any("error", err))
-			return
 		}
 	}
 }

@@ -53,8 +53,8 @@ func (c *serverClock) now(node string) (t time.Time, age time.Duration, ok bool)
 	return time.UnixMilli(s.ms).Add(age), age, true
 }
 
-// nodeOf names the node that has the keys of a prefix: "" on a server that is no Cluster.
-func (b *Broker) nodeOf(ctx context.Context, prefix string) (name string, node redis.UniversalClient, err error) {
+// clockNode names the node that has the keys of a prefix: "" on a server that is no Cluster.
+func (b *Broker) clockNode(ctx context.Context, prefix string) (name string, node redis.UniversalClient, err error) {
 	cc, ok := b.rdb.(*redis.ClusterClient)
 	if !ok {
 		return "", b.rdb, nil
@@ -77,7 +77,7 @@ func (b *Broker) clockWithin(ctx context.Context, prefix string, limit time.Dura
 	if t, ok := b.testClock(); ok {
 		return t, nil
 	}
-	name, node, err := b.nodeOf(ctx, prefix)
+	name, node, err := b.clockNode(ctx, prefix)
 	if err != nil {
 		return time.Time{}, b.fault("read the clock", err)
 	}

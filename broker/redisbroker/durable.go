@@ -122,8 +122,12 @@ func (b *Broker) settled(ctx context.Context, queue string, c *confirmation) {
 		return
 	}
 	b.opt.Log("the replicas did not confirm a turn: a failover may undo it", "queue", queue, "wanted", c.want, "confirmed", c.got)
-	err := b.rdb.XAdd(ctx, &redis.XAddArgs{Stream: b.prefix(queue) + "events", MaxLen: 10000, Approx: true, Values: []any{
-		"type", "not_durable", "queue", escape(queue), "time", b.clock().UnixMilli(), "wanted", c.want, "confirmed", c.got,
+	now, err := b.clock(ctx, b.prefix(queue))
+	if err != nil {
+		return
+	}
+	err = b.rdb.XAdd(ctx, &redis.XAddArgs{Stream: b.prefix(queue) + "events", MaxLen: 10000, Approx: true, Values: []any{
+		"type", "not_durable", "queue", escape(queue), "time", now.UnixMilli(), "wanted", c.want, "confirmed", c.got,
 	}}).Err()
 	if err == nil {
 		err = b.rdb.Publish(ctx, b.channel(), "e "+b.prefix(queue)).Err()

@@ -2,6 +2,8 @@ package redisbroker
 
 import (
 	"context"
+	"errors"
+	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,12 +22,14 @@ type hub struct {
 	wakes  map[int]func(prefix string)
 	nextID int
 	closed bool
-	ready  bool // the subscription stands
+	stop   chan struct{} // closed with it
+	onPong func()        // set by tests before the first subscription
+	ready  bool          // the subscription stands
 	done   chan struct{}
 }
 
 func newHub(b *Broker) *hub {
-	return &hub{b: b, chans: map[chan struct{}]string{}, wakes: map[int]func(string){}}
+	return &hub{b: b, chans: map[chan struct{}]string{}, wakes: map[int]func(string){}, stop: make(chan struct{})}
 }
 
 // watch returns a channel that gets a value when something of prefix was woken, and a function that ends it.
@@ -70,34 +74,81 @@ func (h *hub) start() {
 	go h.loop(h.sub, h.done)
 }
 
-// loop reads the subscription without go-redis's channel, which saves a goroutine switch a wake-up (speed, section 5).
+// A subscription on which nothing comes for so long is asked for a sign of life, and made again when none comes for as long once more:
+// a connection that went silent looks like one on which nothing happens.
+const hubSilence = 1500 * time.Millisecond
+
+// loop reads the subscription without go-redis's channel, which saves a goroutine switch a wake-up (speed, section 5). It says once that
+// wake-ups are lost, and once that they come again; then everything that sleeps looks.
 func (h *hub) loop(sub *redis.PubSub, done chan struct{}) {
 	defer close(done)
-	lost := true
+	lost, said, asked := true, false, false
 	for {
-		m, err := sub.Receive(context.Background())
+		m, err := sub.ReceiveTimeout(context.Background(), hubSilence)
 		if h.isClosed() {
 			return
 		}
 		if err != nil {
+			if isTimeout(err) && !asked && !lost && sub.Ping(context.Background()) == nil {
+				asked = true
+				continue
+			}
 			noticeDenials{h.b.denied}.look(err)
-			lost = true
-			time.Sleep(100 * time.Millisecond)
+			if !said {
+				said = true
+				h.b.opt.Log("wake-ups are lost: the subscription is silent or broken; it is made again", "error", err)
+			}
+			lost, asked = true, false
+			if sub = h.again(sub); sub == nil {
+				return
+			}
 			continue
 		}
+		asked = false
 		switch m := m.(type) {
 		case *redis.Subscription:
 			if lost {
 				h.b.dir.forget()
 				h.b.forgetDues()
+				if said {
+					h.b.opt.Log("wake-ups come again")
+				}
+				said = false
 				h.up()
 				h.tell("")
 			}
 			lost = false
+		case *redis.Pong:
+			if h.onPong != nil {
+				h.onPong()
+			}
 		case *redis.Message:
 			h.message(m.Payload)
 		}
 	}
+}
+
+// again replaces a subscription after a pause; nil when the hub was closed.
+func (h *hub) again(old *redis.PubSub) *redis.PubSub {
+	_ = old.Close()
+	select {
+	case <-h.stop:
+		return nil
+	case <-time.After(100 * time.Millisecond):
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil
+	}
+	h.ready = false
+	h.sub = h.b.rdb.Subscribe(context.Background(), h.b.channel())
+	return h.sub
+}
+
+func isTimeout(err error) bool {
+	var ne net.Error
+	return errors.As(err, &ne) && ne.Timeout()
 }
 
 func (h *hub) up() {
@@ -145,7 +196,10 @@ func (h *hub) tell(prefix string) {
 
 func (h *hub) close() {
 	h.mu.Lock()
-	h.closed = true
+	if !h.closed {
+		h.closed = true
+		close(h.stop)
+	}
 	sub, done := h.sub, h.done
 	h.mu.Unlock()
 	if sub != nil {

@@ -13,7 +13,8 @@ import (
 // keepState is what the keeper of this client remembers between passes.
 type keepState struct {
 	next    map[string]int64 // prefix → next due ms as far as known
-	last    time.Time        // of the last full sweep
+	bad     map[string]*trouble
+	last    time.Time // of the last full sweep
 	applied broker.Definitions
 	hintMu  sync.Mutex // guards hints and anew
 	hints   map[string]int64
@@ -67,13 +68,9 @@ func (b *Broker) Keep(ctx context.Context) (broker.KeepReport, error) {
 	if err != nil {
 		return rep, err
 	}
-	for _, p := range b.dueQueues(now) {
-		if err := b.keepQueue(ctx, p, &rep); err != nil {
-			return rep, err
-		}
-	}
+	err = b.keepQueues(ctx, b.dueQueues(now), &rep)
 	rep.Next = b.nextDue()
-	return rep, nil
+	return rep, err
 }
 
 // dueQueues returns the prefixes to look at now.
@@ -113,33 +110,6 @@ func (b *Broker) nextDue() time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(t)
-}
-
-// keepQueue does everything one queue has due: promotions, dead readers (its sub-queues' too), transmissions.
-func (b *Broker) keepQueue(ctx context.Context, prefix string, rep *broker.KeepReport) error {
-	next, promoted, err := b.dueAll(ctx, prefix, rep)
-	if err != nil {
-		return err
-	}
-	b.keep.next[prefix] = next
-	rep.Promoted += promoted
-	for _, sub := range []string{"d:", "t:"} {
-		n, _, err := b.dueAll(ctx, prefix+sub, rep)
-		if err != nil {
-			return err
-		}
-		if n != 0 && (b.keep.next[prefix] == 0 || n < b.keep.next[prefix]) {
-			b.keep.next[prefix] = n
-		}
-	}
-	if err := b.checkGroups(ctx, prefix, rep); err != nil {
-		return err
-	}
-	at, err := b.transmitAll(ctx, prefix, rep)
-	if at != 0 && (b.keep.next[prefix] == 0 || at < b.keep.next[prefix]) {
-		b.keep.next[prefix] = at
-	}
-	return err
 }
 
 // promote makes what is due deliverable, without a host: receive, peek and counts are right by themselves.

@@ -27,7 +27,8 @@ func (b *Broker) Sweep(ctx context.Context, queues []string) ([]string, error) {
 
 func (b *Broker) sweepOnce(ctx context.Context, queues []string) (work, again []string, err error) {
 	cmds := make([]*redis.Cmd, len(queues))
-	_, perr := b.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+	var failed error // the last that was noted: a dead server is one error, not a thousand
+	_, _ = b.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, q := range queues {
 			cmds[i] = p.EvalSha(ctx, b.scripts["sweep"].sha, []string{b.prefix(q) + "meta"}, b.now())
 		}
@@ -38,8 +39,11 @@ func (b *Broker) sweepOnce(ctx context.Context, queues []string) (work, again []
 		switch {
 		case redis.HasErrorPrefix(cerr, "NOSCRIPT"):
 			again = append(again, q)
-		case cerr != nil:
-			return work, nil, b.fault("sweep", perr)
+		case cerr != nil: // of this queue alone, or of its node: the others are looked at
+			if ferr := b.fault("sweep", cerr); failed == nil || ferr.Error() != failed.Error() {
+				failed = ferr
+				err = errors.Join(err, ferr)
+			}
 		case s == "NOENT":
 			err = errors.Join(err, broker.ErrUnknownEntity.With("queue %q is gone from Redis", q))
 		case s == "WORK":

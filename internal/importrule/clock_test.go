@@ -11,6 +11,8 @@ import (
 // each reads it for. What only measures how long something takes reads the monotonic clock, which nobody sets; what is shown decides
 // nothing.
 var timeOfDay = map[string]string{
+	"broker/redisbroker/answer.go":    "how long an answer may take",
+	"broker/redisbroker/connect.go":   "how long a call may wait",
 	"broker/redisbroker/clock.go":     "how long ago the server's clock was seen",
 	"broker/redisbroker/dialog.go":    "how long a call may wait",
 	"broker/redisbroker/directory.go": "how old what is known of the directory is",

@@ -22,6 +22,7 @@ var timeOfDay = map[string]string{
 	"broker/redisbroker/durable.go":   "how often something is said",
 	"broker/redisbroker/keepqueue.go": "how long a queue rests that could not be kept",
 	"broker/redisbroker/receive.go":   "how long a call may wait",
+	"broker/redisbroker/sender.go":    "how long a call without an answer is repeated",
 	"cmd/runtime/monitor.go":          "how old what is shown is",
 	"cmd/runtime/publish.go":          "how often monitors are published",
 	"host/attempt.go":                 "when an attempt began, for its span",

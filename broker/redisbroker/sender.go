@@ -271,8 +271,9 @@ func (s *sender) finish(f *flight, first int64, err error) bool {
 		first += int64(j.n)
 		if !j.told {
 			told := err
-			if errors.Is(err, broker.ErrUnknownStored) { // the replicas did not confirm it
-				told = s.unknown(j.ids, err)
+			if errors.Is(err, broker.ErrUnknownStored) { // the server has it, its replicas did not confirm it
+				told = fmt.Errorf("%w; ids %s are on the master, and a failover may lose them: sent again they are stored a second time", err,
+					strings.Join(j.ids, ", "))
 			}
 			j.tell(told)
 		}

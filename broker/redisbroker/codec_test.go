@@ -86,10 +86,10 @@ func TestEncodedRestDecodesToTheSame(t *testing.T) {
 	for _, m := range []broker.Outgoing{
 		{},
 		{MessageID: "id", Type: "//a/B"},
-		{Type: broker.TypeDefault, Properties: map[string]string{"": "", "traceparent": "00-1-2-03"}},
+		{Type: broker.TypeDefault, Properties: map[string]string{"tenant": "", "traceparent": "00-1-2-03"}},
 		{MessageID: "|&=%,\n{}", Type: "a|b", Properties: map[string]string{"k|\n%": "v\xff|\n", "z": "å"}},
 	} {
-		head := "|0||||S|" + encodeRest(&m, m.MessageID)
+		head := "|0|||1000|S|" + encodeRest(&m, m.MessageID)
 		got, ok := b.decode("1-0", head, nil)
 		want := m.Type
 		if want == "" {

@@ -352,7 +352,8 @@ func TestRenewWhileAResumeHasNoAnswer(t *testing.T) {
 					held.Release()
 				}
 				a := <-done
-				if answered && (a.err != nil || len(a.rep.Units) != 1) || !answered && a.err == nil {
+				// Without an answer the call is made again within the lease, or the turn fails; either way nothing is counted.
+				if answered && (a.err != nil || len(a.rep.Units) != 1) || a.err == nil && len(a.rep.Units) != 1 {
 					t.Errorf("the turn: %d units, %v", len(a.rep.Units), a.err)
 				}
 				if err := o.Close(t.Context()); err != nil {

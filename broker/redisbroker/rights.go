@@ -18,7 +18,7 @@ import (
 var needs = []string{
 	"client|setname x", "eval s 0", "evalsha s 0", "exec", "multi", "ping", "scan 0", "script|load s", "time",
 	"publish $channel h", "subscribe $channel",
-	"del $key", "exists $key", "get $key", "incr $key", "pexpire $key 1", "set $key v", "unlink $key",
+	"del $key", "exists $key", "get $key", "incr $key", "incrby $key 1", "pexpire $key 1", "set $key v", "unlink $key",
 	"hdel $key f", "hexists $key f", "hget $key f", "hgetall $key", "hincrby $key f 1", "hkeys $key", "hlen $key", "hmget $key f",
 	"hrandfield $key", "hscan $key 0", "hset $key f v", "hsetnx $key f v",
 	"lindex $key 0", "linsert $key before p v", "llen $key", "lpop $key", "lpush $key v", "lrange $key 0 1", "lrem $key 1 v", "rpush $key v",

@@ -25,10 +25,15 @@ type play struct {
 	stale   bool              // something ran since now was read
 }
 
+var plays atomic.Int64
+
+// playNamespace is a name of its own for each case, all of one length: some stored texts hold it, and their lengths are shown.
+func playNamespace() string { return fmt.Sprintf("play-%06d", plays.Add(1)) }
+
 func newPlay(t *testing.T, url string) *play {
 	p := &play{t: t, ids: map[string]string{}, digests: map[string]string{}, stale: true}
 	p.clock.Store(1_000_000)
-	b, err := Open(t.Context(), Options{URL: url, Namespace: redistest.Namespace(t), ClientName: "h", Now: p.clock.Load})
+	b, err := Open(t.Context(), Options{URL: url, Namespace: playNamespace(), ClientName: "h", Now: p.clock.Load})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ local P, producer, first, n = string.sub(KEYS[1], 1, -5), ARGV[2], tonumber(ARGV
 
 -- anything does any call.
 local function anything()
-  -- parts here: names base entry producers stored foreign waits notify
+  -- parts here: names base entry producers stored scheduled foreign waits notify
   local now = clock(ARGV[1])
   local c = open(P)
   if not c then return {'NOENT'} end

@@ -1,5 +1,5 @@
 -- arrive: the target's side of a transmission: store one entry once, whoever sends it and however often (H14–H17).
--- lib: names base entry lock ids stored foreign waits notify park giveback dialog transmit
+-- lib: names base entry lock ids stored scheduled foreign waits notify park giveback dialog transmit
 -- KEYS 1: meta of the target queue.
 -- ARGV 1: now in ms, '' for the server's  2: source (its prefix and stream)  3: entry id  4: kind: Q, or a dialog kind
 --   5: for Q owner; else sender's handle  6: Q ttl; else its role  7: Q delay; else its service  8: to  9: handle here when the sender

@@ -1,5 +1,5 @@
 -- settle: end deliveries by their lock tokens, each on its own feet (rare/tokens.lua).
--- lib: names base entry lock stored foreign waits notify park attempt dead giveback dialog retain transmit effects tokens
+-- lib: names base entry lock stored foreign waits notify park attempt dead giveback dialog retain transmit instant scheduled effects tokens
 -- KEYS 1: meta of the queue or sub-queue.
 -- ARGV 1: now in ms, '' for the server's  2: flags (d direct writes)  3: namespace  4: number of this call, never the same twice  5: number
 --   of tokens  6: number of effects, then the effects (see effects; the unit is the number of the token), then for each token: token, kind (C

@@ -1,5 +1,5 @@
 -- turn: settle what a reader finished, then receive what comes next (protocol section 3, fused).
--- lib: names base entry lock stored foreign waits notify park attempt dead giveback dialog retain transmit instant effects take backlog fresh pick
+-- lib: names base entry lock stored foreign waits notify park attempt dead giveback dialog retain transmit instant scheduled effects take backlog fresh pick
 -- KEYS 1: meta of the queue or sub-queue. All other keys are derived from its prefix and share its slot; direct writes to other
 --   queues happen on servers that are no cluster only.
 -- ARGV 1: reader  2: now in ms, '' for the server's  3: lease ms  4: flags: d direct writes, s fetch state, r stop

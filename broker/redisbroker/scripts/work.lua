@@ -1,5 +1,5 @@
 -- work: effects of a caller outside a handler, as one unit of work that received nothing: begin, send, end, timer, move.
--- lib: names base entry lock producers stored foreign waits notify park attempt dead giveback dialog retain transmit instant effects
+-- lib: names base entry lock producers stored foreign waits notify park attempt dead giveback dialog retain transmit instant scheduled effects
 -- KEYS 1: meta of the queue whose conversations are meant.
 -- ARGV 1: now in ms, '' for the server's  2: flags (d direct writes)  3: namespace  4: producer  5: its counter
 --   6: number of effects, then the effects.

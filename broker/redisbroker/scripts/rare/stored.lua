@@ -113,14 +113,3 @@ function blen(h)
   local q = find(h, '|', p + 1, true)
   return tonumber(sub(h, p + 1, q - 1)) or 0
 end
-
--- schedule keeps a message until due; it has its sequence number already.
-function append_scheduled(c, due, owner, ttl, rest, body)
-  local id = number(c, nil)
-  call('HSET', c.P .. 'schm', id, owner .. '\n' .. ttl .. '\n' .. rest .. '\n' .. body)
-  call('ZADD', c.P .. 'sch', int(due), id)
-  c.scheduled = c.scheduled + 1
-  c.dirty = true
-  setdue(c, due)
-  return id
-end

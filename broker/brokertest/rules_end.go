@@ -11,6 +11,17 @@ import (
 var endRules = []test{
 	{"TestEC_every_form_in_every_state", endTable},
 	{"TestEC_what_waits_for_transmission", endWithWaiting},
+	{"TestEC_an_END_WITH_ERROR_that_drops_the_first_message_comes_back_to_nobody", func(s *stage) {
+		s.status(workQueue, broker.QueueOff)
+		c := s.begin()
+		s.say(c, "m0")
+		s.status(workQueue, broker.QueueActive)
+		s.say(c, "m1") // behind m0, which still waits for transmission
+		s.end(c, 127)
+		s.equal("stored at once", len(s.snapshot(homeQueue).Messages), 2) // what it dropped, until the transmitter meets it
+		s.transmitAll(homeQueue)
+		s.equal("at the target, which never heard of it", s.drainAll(workQueue), "[]")
+	}},
 	{"TestEC_3_a_dead_handle_does_nothing_any_more", func(s *stage) {
 		c := s.begin()
 		s.say(c, "m")

@@ -5,6 +5,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -212,9 +213,10 @@ func (b *Broker) deleteKeys(ctx context.Context, name string) error {
 	})
 }
 
-// eachKey calls f with the keys of one queue, some at a time, from every node that may hold them.
+// eachKey calls f with the keys of one queue, some at a time, from every node that may hold them; one call at a time.
 func (b *Broker) eachKey(ctx context.Context, prefix string, f func(keys []string) error) error {
 	pattern := globEscape(prefix) + "*"
+	var one sync.Mutex // the nodes of a Cluster are asked side by side
 	scan := func(ctx context.Context, c redis.Cmdable) error {
 		var cursor uint64
 		for {
@@ -223,7 +225,10 @@ func (b *Broker) eachKey(ctx context.Context, prefix string, f func(keys []strin
 				return b.fault("scan", err)
 			}
 			if len(keys) > 0 {
-				if err := f(keys); err != nil {
+				one.Lock()
+				err := f(keys)
+				one.Unlock()
+				if err != nil {
 					return err
 				}
 			}

@@ -35,8 +35,8 @@ function send_on(c, now, ns, direct, h, conv, k, rest, body, code, text)
         broker_error(c, now, h, conv, code, text)
         return seq
       end
-      if how == 'lost' then
-        broker_error(c, now, h, conv, why, what)
+      if how == 'lost' then -- whoever ends its side hears nothing more: its first message may have been dropped by that END
+        if k == 'S' then broker_error(c, now, h, conv, why, what) end
         return seq
       end
       if how ~= 'refused' and how ~= 'gap' then return seq end

@@ -285,8 +285,9 @@ func TestAuditOfNothing(t *testing.T) {
 	})
 }
 
-// What audit reads does not grow with the bodies, and no command of it reads more than a bounded piece.
-func TestAuditLeavesBodiesWhereTheyAre(t *testing.T) {
+// ownServer starts a server that nobody shares, so that its statistics are this test's, with a queue q.
+func ownServer(t *testing.T) (*redistest.Server, *Broker) {
+	t.Helper()
 	s := redistest.Start(t)
 	b, err := Open(t.Context(), Options{URL: s.URL(), Namespace: "n"})
 	if err != nil {
@@ -296,6 +297,12 @@ func TestAuditLeavesBodiesWhereTheyAre(t *testing.T) {
 	if _, err := b.Apply(t.Context(), broker.Definitions{Queues: []broker.QueueSettings{broker.DefaultQueue("q", false)}}, false); err != nil {
 		t.Fatal(err)
 	}
+	return s, b
+}
+
+// What audit reads does not grow with the bodies, and no command of it reads more than a bounded piece.
+func TestAuditLeavesBodiesWhereTheyAre(t *testing.T) {
+	s, b := ownServer(t)
 	body := make([]byte, 200_000)
 	for range 100 {
 		if _, err := b.Send(t.Context(), "q", broker.Outgoing{Body: body}); err != nil {

@@ -5,20 +5,11 @@ import (
 	"testing"
 
 	"parley/broker"
-	"parley/internal/redistest"
 )
 
 // What it costs to receive and settle messages by their tokens grows with their number, not with its square.
 func TestSettlingCostsInProportion(t *testing.T) {
-	s := redistest.Start(t)
-	b, err := Open(t.Context(), Options{URL: s.URL(), Namespace: "n"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = b.Close() })
-	if _, err := b.Apply(t.Context(), broker.Definitions{Queues: []broker.QueueSettings{broker.DefaultQueue("q", false)}}, false); err != nil {
-		t.Fatal(err)
-	}
+	s, b := ownServer(t)
 	c := s.Client(t)
 	cost := func(n int) (calls int64) {
 		msgs := make([]broker.Outgoing, n)

@@ -77,7 +77,7 @@ func newHarness(t testing.TB, url string, patch func(name, source string) string
 	l.clock.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMilli())
 	l.opt = Options{URL: url, Namespace: redistest.Namespace(t), Now: l.clock.Load, PatchScript: patch}
 	l.b = l.open(t)
-	w := &wire{}
+	w := &wire{scripts: l.b.scripts}
 	l.wire = w
 	l.b.rdb.AddHook(w)
 	return brokertest.Harness{

@@ -75,7 +75,7 @@ const (
 )
 
 // Open connects to a server, checks that it can be used (version, role, rights of the user, eviction policy; on a Cluster of each
-// master) and loads the scripts. It writes nothing, and waits while the server is loading its data.
+// master) and loads the scripts that run in pipelines. It writes nothing, and waits while the server is loading its data.
 //
 // Errors: broker.ErrUnreachable when it does not answer, refuses the credentials (the password is never part of the text) or is not what
 // the URL says, with the remedy; broker.ErrRights, broker.ErrEviction, broker.ErrInvalid for a URL or namespace that cannot be understood

@@ -132,7 +132,7 @@ func globalFunctions(text string) []string {
 }
 
 // inRare turns each call and definition of the named functions into one of a field of the table rare (lib/base.lua). It is
-// quick, since every command of the command line loads the scripts.
+// quick, since every command of the command line joins the scripts.
 func inRare(text string, names []string) string {
 	rare := make(map[string]bool, len(names))
 	for _, n := range names {
@@ -170,6 +170,11 @@ var sources = sync.OnceValues(func() (map[string]string, error) {
 	return all, nil
 })
 
+// piped are the scripts that run inside pipelines and transactions, where a missing script costs more than one round trip. Loading all
+// would make each command of the command line send them all, and a slow link carry them one after the other.
+var piped = []string{"plain", "sweep"}
+
+// loadScripts prepares the scripts and loads those of piped; the others come to the server with their first call.
 func (b *Broker) loadScripts(ctx context.Context) error {
 	b.scripts = map[string]*script{}
 	all, err := sources()
@@ -183,6 +188,9 @@ func (b *Broker) loadScripts(ctx context.Context) error {
 		}
 		sum := sha1.Sum([]byte(src))
 		b.scripts[name] = &script{name: name, source: src, sha: hex.EncodeToString(sum[:])}
+		if !slices.Contains(piped, name) {
+			continue
+		}
 		if err := b.rdb.ScriptLoad(ctx, src).Err(); err != nil {
 			return b.fault("load script "+name, err)
 		}

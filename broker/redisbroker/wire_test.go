@@ -29,7 +29,7 @@ type wire struct {
 	held    *heldCall // takes the next call that would be struck
 	struck  bool
 	choose  func(script string) Fault // says it for every call instead, by the script's name
-	scripts map[string]*script        // for choose
+	scripts map[string]*script        // of the client
 	plain   *atomic.Int64             // counts transactions of which a script is a part: turns of plain messages
 }
 
@@ -116,17 +116,29 @@ func (w *wire) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if !isScript(cmd) {
 			return next(ctx, cmd)
 		}
-		switch w.next(cmd, func() { _ = next(context.Background(), again(cmd)) }) {
+		switch w.next(cmd, func() { _ = w.send(context.Background(), next, again(cmd)) }) {
 		case LoseCall:
 			cmd.SetErr(io.EOF)
 			return io.EOF
 		case LoseReply:
-			_ = next(ctx, cmd)
+			_ = w.send(ctx, next, cmd)
 			cmd.SetErr(io.EOF)
 			return io.EOF
 		}
-		return next(ctx, cmd)
+		return w.send(ctx, next, cmd)
 	}
+}
+
+// send makes a call, with the script's text when the server does not know it yet: to a test that is one call, not two.
+func (w *wire) send(ctx context.Context, next redis.ProcessHook, cmd redis.Cmder) error {
+	err := next(ctx, cmd)
+	s := w.scripts[w.nameOf(cmd)]
+	if s == nil || !redis.HasErrorPrefix(err, "NOSCRIPT") {
+		return err
+	}
+	cmd.Args()[0], cmd.Args()[1] = "eval", s.source
+	cmd.SetErr(nil)
+	return next(ctx, cmd)
 }
 
 // ProcessPipelineHook strikes transactions of which a script is a part, whole.

@@ -35,7 +35,7 @@ failovers: tools ## ten failovers of each kind under load, with handlers of up t
 # Under the race detector the scripts' interpreter of the embedded server, which
 # one goroutine uses at a time, takes three quarters of the time; the same calls
 # of ours are made against the real server.
-NORACE := ^TestConformanceEmbedded$$/^(Rules|Several|Broken|Holes|Cases|Found)$$|^TestScripts$$|^TestPlantedFaultsAreFound$$|^TestAScriptStaysInTheSlotOfItsKey$$
+NORACE := ^TestConformanceEmbedded$$/^(Rules|Several|Broken|Holes|Cases|Found)$$|^TestScripts$$|^TestPlantedFaultsAreFound$$|^TestAScriptStaysInTheSlotOfItsKey$$|^TestEveryPartOfAScriptIsNeeded$$
 
 # The meter is pure and starts no goroutine: the race detector finds nothing
 # there and makes its interpreted guests many times slower.

@@ -43,6 +43,9 @@ func Run(t *testing.T, open New) {
 	if h.Full == nil {
 		orders = orderCasesEmbedded
 	}
+	if testing.Short() {
+		orders /= 10
+	}
 	t.Run("TestSM_5_receive_order", func(t *testing.T) { huntOrder(t, open, orders) })
 	t.Run("Random", func(t *testing.T) { Hunt(t, open, wantedSteps(t)) })
 }

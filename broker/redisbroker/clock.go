@@ -72,7 +72,7 @@ func (b *Broker) clock(ctx context.Context, prefix string) (time.Time, error) {
 	return b.clockWithin(ctx, prefix, 1<<62)
 }
 
-// clockWithin is clock, asking the server when it was last seen longer ago than age. An answer that does not come leaves what is known.
+// clockWithin is clock, asking the server when it was last seen longer ago than limit. An answer that does not come leaves what is known.
 func (b *Broker) clockWithin(ctx context.Context, prefix string, limit time.Duration) (time.Time, error) {
 	if t, ok := b.testClock(); ok {
 		return t, nil
